@@ -1,0 +1,70 @@
+//! [`Call`]: one operation request, normalised from any binding and version.
+
+use super::fault::Fault;
+use super::operation::{Dialect, Operation, Version, Versions};
+
+/// Everything of a request that is worth authorising or recording (`design.md` section 6).
+///
+/// The caller's bytes are forwarded unchanged; this is a projection, never a source of bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// How it was said.
+    pub dialect: Dialect,
+    /// What was said.
+    pub operation: Operation,
+    /// The JSON-RPC `id` exactly as its bytes stood, to echo; `None` for bindings without one.
+    pub rpc_id: Option<Box<str>>,
+    /// `tenant` (1.0 only).
+    pub tenant: Option<Box<str>>,
+    /// `message.messageId`.
+    pub message_id: Option<Box<str>>,
+    /// The task the call names: `message.taskId`, or `id`/`taskId` of the task operations.
+    pub task_id: Option<Box<str>>,
+    /// `message.contextId`, or the filter of ListTasks.
+    pub context_id: Option<Box<str>>,
+    /// `message.referenceTaskIds`.
+    pub reference_task_ids: Vec<Box<str>>,
+    /// Whether a send carries an inline push configuration, under either version's name.
+    pub inline_push: bool,
+    /// Every webhook URL, inline or by operation.
+    pub push_urls: Vec<Box<str>>,
+    /// Every file URL in message parts.
+    pub file_urls: Vec<Box<str>>,
+    /// `message.extensions`.
+    pub extensions: Vec<Box<str>>,
+    /// What the configured skill selectors found.
+    pub skill_mentions: Vec<SkillMention>,
+}
+
+/// What one skill selector found in a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillMention {
+    /// Index into [`ReadRules::skill_metadata_keys`].
+    pub selector: usize,
+    /// The string it found; `None` when something other than a string stood there.
+    pub value: Option<Box<str>>,
+}
+
+/// What the reader of a request must know about the agent it is for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadRules {
+    /// Versions that the interface offers; a spelling of another version is refused.
+    pub versions: Versions,
+    /// Keys of `message.metadata` that name a skill, in order (`skill_from`).
+    pub skill_metadata_keys: Vec<Box<str>>,
+}
+
+/// Bytes that are not one clear call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    /// What the caller is told.
+    pub fault: Fault,
+    /// The JSON-RPC id to echo, as its bytes stood; `None` answers with `null`.
+    pub rpc_id: Option<Box<str>>,
+    /// The version to answer in, when the spelling told it.
+    pub version: Option<Version>,
+    /// The operation, when it was known before the fault was found.
+    pub operation: Option<Operation>,
+    /// For log and journal only: a stable code, e.g. `duplicate_key`, `bad_utf8`.
+    pub code: &'static str,
+}

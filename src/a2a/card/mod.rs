@@ -1,0 +1,1 @@
+//! Agent Cards: reading, rewriting, serving.

@@ -1,0 +1,171 @@
+//! The compiled, immutable configuration of one generation.
+
+use crate::a2a::{Binding, Versions};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One compiled configuration. A request takes one at its start and keeps it to its end.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Counts from 1 at start, plus one per successful reload.
+    pub generation: u64,
+    /// Hex SHA-256 over the gateway file and every policy file, in load order.
+    pub digest: Box<str>,
+    /// Listeners; their addresses need a restart.
+    pub listeners: Vec<Arc<Listener>>,
+    /// The admin listener.
+    pub admin: Admin,
+    /// Agents, in file order; [`Agent::index`] is the position here.
+    pub agents: Vec<Arc<Agent>>,
+    /// The journal's settings.
+    pub audit: Audit,
+}
+
+/// A public listener.
+#[derive(Debug)]
+pub struct Listener {
+    /// Its configured name.
+    pub name: Box<str>,
+    /// Where it listens.
+    pub bind: SocketAddr,
+    /// The only source of URLs in cards; no trailing slash.
+    pub public_url: Box<str>,
+    /// Accepted `Host` values, lower case, with a port where it is not the scheme's own; other
+    /// values get 421. Loopback names with any port are accepted when `bind` is loopback.
+    pub hosts: Vec<Box<str>>,
+    /// Whether `plaintext: i_understand` was given.
+    pub plaintext: bool,
+}
+
+/// The admin listener.
+#[derive(Debug)]
+pub struct Admin {
+    /// Where it listens; loopback by default.
+    pub bind: SocketAddr,
+}
+
+/// An agent we guard.
+#[derive(Debug)]
+pub struct Agent {
+    /// Position in [`Snapshot::agents`].
+    pub index: usize,
+    /// Its configured name.
+    pub name: Box<str>,
+    /// Canonical public path prefix: empty for `/`, else starts with `/` and has no trailing one.
+    pub route: Box<str>,
+    /// Whether its card is public.
+    pub publish: bool,
+    /// Where it really is.
+    pub backend: Backend,
+    /// Where its interfaces come from.
+    pub interfaces: Interfaces,
+    /// Declared skills.
+    pub skills: Vec<Box<str>>,
+    /// Keys of message metadata that name a skill.
+    pub skill_metadata_keys: Vec<Box<str>>,
+    /// The skill of a call that names none.
+    pub skill_default: Option<Box<str>>,
+    /// Whether callers may bring context ids of their own.
+    pub contexts: Contexts,
+    /// Paths of the `backend` surface.
+    pub backend_paths: Vec<BackendPath>,
+    /// HTTP status of a policy refusal in JSON-RPC: 403, or 200 for clients that must see the body.
+    pub deny_status: u16,
+    /// Whether malformed replies are withheld.
+    pub reply_guard: bool,
+    /// Limits.
+    pub limits: Limits,
+}
+
+/// Where an agent really is. Nothing in a card changes it.
+#[derive(Debug)]
+pub struct Backend {
+    /// Host name or IP literal, without brackets.
+    pub host: Box<str>,
+    /// TCP port.
+    pub port: u16,
+    /// `host:port` as it goes into `Host`, bracketed for IPv6, port left out when it is 80.
+    pub authority: Box<str>,
+    /// Base path, byte for byte as configured: empty, or starts with `/` and has no trailing one.
+    pub base_path: Box<str>,
+    /// Paths to fetch the card from, absolute on the backend's origin, in order; the next is tried
+    /// on 404 and 405 only.
+    pub card_paths: Vec<Box<str>>,
+}
+
+/// Where an agent's interfaces come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Interfaces {
+    /// From its card, those on the backend's own origin and below its base path.
+    Auto,
+    /// Listed by the operator.
+    Listed(Vec<Interface>),
+}
+
+/// One path of an agent that speaks one binding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Path below the agent's public route: empty, or starts with `/`, no trailing `/`.
+    pub public_path: Box<str>,
+    /// Path on the backend, absolute and exactly as it is sent.
+    pub backend_path: Box<str>,
+    /// The binding.
+    pub binding: Binding,
+    /// The versions that it offers.
+    pub versions: Versions,
+}
+
+/// Whether a caller may bring its own context id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contexts {
+    /// An unknown id becomes the caller's.
+    Claimable,
+    /// Only ids that the agent gave out.
+    Issued,
+}
+
+/// A declared path of the backend that is no A2A interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackendPath {
+    /// Path on the backend's origin; public path is route + this path.
+    pub path: Box<str>,
+    /// Upper-case methods.
+    pub methods: Vec<Box<str>>,
+}
+
+/// Limits of one agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest request body in bytes.
+    pub body: usize,
+    /// Longest silence of a stream.
+    pub idle_stream: Duration,
+    /// Longest life of a stream.
+    pub max_stream: Duration,
+    /// Longest wait for a unary reply.
+    pub unary_timeout: Duration,
+    /// Longest wait for a TCP connection.
+    pub connect_timeout: Duration,
+}
+
+/// The journal's settings; changing them needs a restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// Directory of the journal's segments.
+    pub dir: PathBuf,
+    /// When an intent counts as recorded.
+    pub durability: Durability,
+    /// Largest size of all segments together, in bytes.
+    pub max_bytes: u64,
+}
+
+/// When an intent counts as recorded (`design.md` section 9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// In the kernel; fsync every second. A crash of ours loses nothing.
+    Write,
+    /// After an fsync shared by all calls that wait, at most 5 ms apart. Survives power loss.
+    Group,
+}

@@ -1,0 +1,96 @@
+//! What the pipeline needs from outside: time, randomness, the journal.
+//!
+//! Adapters implement these; [`crate::cli`] hands them in. Tests have their own.
+
+use std::fmt;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Milliseconds since the Unix epoch.
+pub type UnixMillis = u64;
+
+/// The one source of time.
+pub trait Clock: Send + Sync {
+    /// Wall clock, for records and token times.
+    fn now(&self) -> UnixMillis;
+    /// Monotonic time since an arbitrary start, for durations.
+    fn monotonic(&self) -> Duration;
+}
+
+/// The one source of randomness.
+pub trait Random: Send + Sync {
+    /// Fills `bytes` from a cryptographic generator.
+    fn fill(&self, bytes: &mut [u8]);
+}
+
+/// Proof that a record is in the journal, as durable as configured. Only a [`Receipt`] yields one.
+#[derive(Debug)]
+pub struct Recorded {
+    sequence: u64,
+}
+
+impl Recorded {
+    /// The record's sequence number.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
+/// Why a record could not be written. Every kind refuses the call (invariant I-2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalError {
+    /// The device is full.
+    Full,
+    /// The device did not answer within the bound.
+    TimedOut,
+    /// Any other failure: permission, I/O error, closed writer.
+    Failed,
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            JournalError::Full => "the journal's device is full",
+            JournalError::TimedOut => "the journal's device did not answer in time",
+            JournalError::Failed => "the journal cannot be written",
+        })
+    }
+}
+
+/// A promise of [`Recorded`].
+pub struct Receipt {
+    answer: oneshot::Receiver<Result<u64, JournalError>>,
+}
+
+impl Receipt {
+    /// A receipt and the sender that the journal answers it with (the sequence number).
+    pub fn pair() -> (oneshot::Sender<Result<u64, JournalError>>, Receipt) {
+        let (sender, answer) = oneshot::channel();
+        (sender, Receipt { answer })
+    }
+
+    /// Waits until the record is as durable as configured.
+    pub async fn wait(self) -> Result<Recorded, JournalError> {
+        match self.answer.await {
+            Ok(Ok(sequence)) => Ok(Recorded { sequence }),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(JournalError::Failed),
+        }
+    }
+}
+
+/// One serialised record without the members that the writer adds (`v`, `seq`, `prev`): a JSON
+/// object's members, from its first member to before its closing brace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordBody(pub Vec<u8>);
+
+/// The append-only record of what happened (`design.md` section 9).
+pub trait Journal: Send + Sync {
+    /// Queues a record; the receipt resolves when it is as durable as configured, or cannot be.
+    fn append(&self, record: RecordBody) -> Receipt;
+    /// Queues a record that nobody waits for (outcomes, notes). It is kept in order with the
+    /// others and is retried while the device recovers.
+    fn queue(&self, record: RecordBody);
+    /// `None` when records can be written; otherwise why not, for readiness.
+    fn trouble(&self) -> Option<JournalError>;
+}

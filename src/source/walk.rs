@@ -1,0 +1,1 @@
+//! Walking the tree with typed accessors that collect problems.
