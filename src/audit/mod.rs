@@ -1,1 +1,9 @@
-//! Placeholder.
+//! What happened, as records that prove it.
+//!
+//! Answers: what does a record say, how is untrusted text tamed for it, and is a sequence of
+//! records whole. May import: `source`, `a2a`, `identity`, `policy`. Invariants: nothing here
+//! writes or reads files; every record is bounded in size; no token, credential or message text
+//! fits into a record's types. Start reading at [`record`].
+
+pub mod record;
+pub mod redact;

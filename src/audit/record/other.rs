@@ -1,0 +1,201 @@
+//! Records that are not about one forwarded or refused call, and the schema of them all.
+
+use super::value::LIST;
+use super::{
+    Artifacts, ConfigResult, Counts, Head, Id, Millis, NoteTopic, Purpose, Record, Sha256, Text,
+    Time,
+};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+
+/// Refusals that were counted instead of recorded one by one.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Refusals<'a> {
+    /// When and under what.
+    #[serde(flatten)]
+    pub head: Head<'a>,
+    /// The first one's time; the last one's is at most the record's.
+    pub since: Time,
+    /// How many.
+    pub count: u64,
+    /// How many by reason code.
+    pub reasons: Counts<'a>,
+}
+
+/// Something that we fetched for ourselves; never caused by an unauthenticated request.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Fetch<'a> {
+    /// When and under what.
+    #[serde(flatten)]
+    pub head: Head<'a>,
+    /// The request's ULID, also sent to the agent.
+    pub request_id: &'a str,
+    /// What for.
+    pub purpose: Purpose,
+    /// The agent's or issuer's configured name.
+    pub target: &'a str,
+    /// The path that was asked for, from the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<Id<'a>>,
+    /// The HTTP status, when a header came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
+    /// Body bytes that came.
+    pub bytes: u64,
+    /// How long it took.
+    pub ms: Millis,
+    /// Why it failed: a code of the closed set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
+}
+
+/// The configuration changed, or was to. The head names the generation in force afterwards.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct ConfigChange<'a> {
+    /// When and under what.
+    #[serde(flatten)]
+    pub head: Head<'a>,
+    /// Whether it is in force.
+    pub result: ConfigResult,
+    /// What asked for it: `start`, `watch`, `signal`, `admin`.
+    pub trigger: &'a str,
+    /// How many problems it had.
+    pub problems: u64,
+}
+
+/// An agent's card changed.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct CardChanged<'a> {
+    /// When and under what.
+    #[serde(flatten)]
+    pub head: Head<'a>,
+    /// The agent's configured name.
+    pub agent: &'a str,
+    /// SHA-256 of the agent's own card before; absent for the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Sha256>,
+    /// SHA-256 of the agent's own card now; absent when it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Sha256>,
+    /// Why it cannot be used: a code of the closed set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
+}
+
+/// A signed statement of the chain's length and head.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Checkpoint<'a> {
+    /// When and under what.
+    #[serde(flatten)]
+    pub head: Head<'a>,
+    /// How many records it covers.
+    pub size: u64,
+    /// SHA-256 of the last of them.
+    pub chain_head: Sha256,
+    /// Which key signed.
+    pub key_id: &'a str,
+    /// Base64 of the Ed25519 signature.
+    pub signature: &'a str,
+}
+
+/// The journal about itself.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Note<'a> {
+    /// When and under what.
+    #[serde(flatten)]
+    pub head: Head<'a>,
+    /// What about.
+    pub note: NoteTopic,
+    /// Bytes of a torn last line that were cut off.
+    pub torn_bytes: u64,
+    /// Intents without an outcome that were closed as `unknown`.
+    pub open_intents: u64,
+    /// Records that nobody waited for and that could not be kept.
+    pub lost: u64,
+    /// In plain words, for example the operating system's error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Text<'a>>,
+}
+
+impl Artifacts<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Artifacts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().take(LIST).map(|note| Artifact {
+            id: note.id.as_deref().map(Id),
+            name: note.name.as_deref().map(Text),
+            media_types: MediaTypes(&note.media_types),
+            bytes: note.bytes,
+        }))
+    }
+}
+
+impl JsonSchema for Artifacts<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Artifacts".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        <Vec<Artifact<'static>>>::json_schema(generator)
+    }
+}
+
+/// One artifact, without its content.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct Artifact<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Id<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Text<'a>>,
+    #[schemars(with = "Vec<String>")]
+    media_types: MediaTypes<'a>,
+    /// Size of its JSON.
+    bytes: u64,
+}
+
+/// Media types of an artifact's parts; at most 32, each cut like text.
+struct MediaTypes<'a>(&'a [Box<str>]);
+
+impl Serialize for MediaTypes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().take(LIST).map(|media| Text(media)))
+    }
+}
+
+/// A whole line, for the schema.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "record")]
+struct Line<'a> {
+    /// The version of the record format.
+    v: u64,
+    /// Counts from 1, without gaps.
+    seq: u64,
+    /// SHA-256 of the previous line without its line feed; 64 zeros for the first.
+    prev: Sha256,
+    #[serde(flatten)]
+    record: Record<'a>,
+}
+
+/// The JSON Schema (draft-07) of one line of the journal.
+pub fn schema() -> serde_json::Value {
+    SchemaSettings::draft07()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<Line<'static>>()
+        .to_value()
+}
