@@ -1,1 +1,6 @@
-//! End-to-end and case tests.
+//! End-to-end and case tests, one module per subject.
+#![allow(clippy::unwrap_used)]
+
+mod agents;
+mod support;
+mod tidy;
