@@ -1,0 +1,617 @@
+//! [`Metrics`]: what Prometheus reads, under the fixed names of `design.md` section 12.
+//!
+//! Labels come only from configuration (`agent`, `issuer`) and from closed sets (`&'static str`);
+//! nothing a caller sent can become one. A request on the good path costs atomic increments:
+//! its handles are resolved once per agent and kept in [`AgentMetrics`].
+
+use crate::a2a::Operation;
+use prometheus::core::Collector;
+use prometheus::{
+    Encoder, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// From 5 ms to 8 h: one call and one long stream fall in different finite buckets (FC-93).
+const DURATION_BUCKETS: [f64; 21] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
+    1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0,
+];
+
+/// From 10 µs to 100 ms: our own work never waits for the agent, so it never takes longer.
+const OVERHEAD_BUCKETS: [f64; 13] = [
+    0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025,
+    0.05, 0.1,
+];
+
+/// Operations, and one slot for requests that are none (a card, a backend path, a refusal before
+/// parsing).
+const SLOTS: usize = Operation::ALL.len() + 1;
+
+/// A part of our own work on a request; waiting for caller or agent belongs to none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// From path to agent and surface.
+    Locate,
+    /// Token verification, cached or not.
+    Authenticate,
+    /// Body to call.
+    Parse,
+    /// Ownership of the ids that the call names.
+    Relate,
+    /// The policy decision.
+    Decide,
+    /// Until the intent is in the journal.
+    Record,
+    /// Judging and binding replies.
+    Reply,
+    /// All of the above together.
+    Total,
+}
+
+impl Phase {
+    /// Every phase, in the order of a request.
+    pub const ALL: [Phase; 8] = [
+        Phase::Locate,
+        Phase::Authenticate,
+        Phase::Parse,
+        Phase::Relate,
+        Phase::Decide,
+        Phase::Record,
+        Phase::Reply,
+        Phase::Total,
+    ];
+
+    /// The value of the label `phase`.
+    pub fn label(self) -> &'static str {
+        match self {
+            Phase::Locate => "locate",
+            Phase::Authenticate => "authenticate",
+            Phase::Parse => "parse",
+            Phase::Relate => "relate",
+            Phase::Decide => "decide",
+            Phase::Record => "record",
+            Phase::Reply => "reply",
+            Phase::Total => "total",
+        }
+    }
+}
+
+/// All metrics of one gateway, with a registry of their own: several gateways fit in a process.
+pub struct Metrics {
+    registry: Registry,
+    families: Arc<Families>,
+    overhead: [Histogram; Phase::ALL.len()],
+    reloads_ok: IntCounter,
+    reloads_failed: IntCounter,
+    generation: IntGauge,
+    issuer_keys_age: GaugeVec,
+    auth_failures: IntCounterVec,
+    journal_records: Handles<1, IntCounter>,
+    journal_record_family: IntCounterVec,
+    journal_errors: IntCounter,
+    journal_trouble: IntGauge,
+    agents: Mutex<HashMap<Box<str>, Arc<AgentMetrics>>>,
+}
+
+/// The families that [`AgentMetrics`] draws handles from.
+struct Families {
+    requests: IntCounterVec,
+    deliveries: IntCounterVec,
+    attempts: IntCounterVec,
+    duration: HistogramVec,
+    streams_open: IntGaugeVec,
+    skills: IntCounterVec,
+}
+
+impl Metrics {
+    /// Registers every family.
+    ///
+    /// # Errors
+    /// Only when a name is registered twice, which is a mistake in this file.
+    pub fn new() -> Result<Metrics, prometheus::Error> {
+        let registry = Registry::new();
+        let r = &registry;
+        let families = Families {
+            requests: register(
+                r,
+                IntCounterVec::new(
+                    named("requests_total", "Requests answered, by decision"),
+                    &["agent", "surface", "operation", "effect", "reason"],
+                ),
+            )?,
+            deliveries: register(
+                r,
+                IntCounterVec::new(
+                    named("deliveries_total", "How far forwarded calls got"),
+                    &["agent", "delivery"],
+                ),
+            )?,
+            attempts: register(
+                r,
+                IntCounterVec::new(
+                    named("attempts_total", "Attempts by the last stage they reached"),
+                    &["agent", "stage", "reused"],
+                ),
+            )?,
+            duration: register(
+                r,
+                HistogramVec::new(
+                    HistogramOpts::from(named(
+                        "request_duration_seconds",
+                        "From the request header to the last byte of the reply",
+                    ))
+                    .buckets(DURATION_BUCKETS.to_vec()),
+                    &["agent", "operation", "streaming"],
+                ),
+            )?,
+            streams_open: register(
+                r,
+                IntGaugeVec::new(named("streams_open", "Event streams now open"), &["agent"]),
+            )?,
+            skills: register(
+                r,
+                IntCounterVec::new(
+                    named("skills_total", "Where the skill of a call came from"),
+                    &["agent", "source", "assurance"],
+                ),
+            )?,
+        };
+        let overhead = register(
+            r,
+            HistogramVec::new(
+                HistogramOpts::from(named(
+                    "overhead_seconds",
+                    "Time that the gateway itself took, without waiting for caller or agent",
+                ))
+                .buckets(OVERHEAD_BUCKETS.to_vec()),
+                &["phase"],
+            ),
+        )?;
+        let reloads = register(
+            r,
+            IntCounterVec::new(named("reloads_total", "Reloads by result"), &["result"]),
+        )?;
+        let journal_record_family = register(
+            r,
+            IntCounterVec::new(
+                named("journal_records_total", "Records written, by kind"),
+                &["kind"],
+            ),
+        )?;
+        Ok(Metrics {
+            families: Arc::new(families),
+            overhead: Phase::ALL.map(|phase| overhead.with_label_values(&[phase.label()])),
+            reloads_ok: reloads.with_label_values(&["ok"]),
+            reloads_failed: reloads.with_label_values(&["failed"]),
+            generation: register(
+                r,
+                IntGauge::with_opts(named("generation", "The configuration generation in use")),
+            )?,
+            issuer_keys_age: register(
+                r,
+                GaugeVec::new(
+                    named(
+                        "issuer_keys_age_seconds",
+                        "Age of an issuer's last good key set",
+                    ),
+                    &["issuer"],
+                ),
+            )?,
+            auth_failures: register(
+                r,
+                IntCounterVec::new(
+                    named("auth_failures_total", "Tokens refused"),
+                    &["issuer", "reason"],
+                ),
+            )?,
+            journal_records: Handles::new(),
+            journal_record_family,
+            journal_errors: register(
+                r,
+                IntCounter::with_opts(named(
+                    "journal_errors_total",
+                    "Records that could not be written",
+                )),
+            )?,
+            journal_trouble: register(
+                r,
+                IntGauge::with_opts(named(
+                    "journal_trouble",
+                    "1 while the journal cannot be written and calls are refused",
+                )),
+            )?,
+            agents: Mutex::new(HashMap::new()),
+            registry,
+        })
+    }
+
+    /// The handles of one configured agent. The same name yields the same handles, so counters go
+    /// on across generations. Takes a lock: ask when a configuration is compiled, not per request.
+    pub fn agent(&self, name: &str) -> Arc<AgentMetrics> {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = agents.get(name) {
+            return Arc::clone(found);
+        }
+        let made = Arc::new(AgentMetrics::new(name, Arc::clone(&self.families)));
+        agents.insert(name.into(), Arc::clone(&made));
+        made
+    }
+
+    /// A request that led to no agent (unknown path, wrong host, no usable HTTP).
+    pub fn request_without_agent(
+        &self,
+        surface: &'static str,
+        effect: &'static str,
+        reason: &'static str,
+    ) {
+        self.families
+            .requests
+            .with_label_values(&["none", surface, "none", effect, reason])
+            .inc();
+    }
+
+    /// Time that we took in one phase of one request.
+    pub fn overhead(&self, phase: Phase, took: Duration) {
+        self.overhead[phase as usize].observe(took.as_secs_f64());
+    }
+
+    /// A token was refused. `issuer` is a configured name, or `other`; never text from a token.
+    pub fn auth_failure(&self, issuer: &str, reason: &'static str) {
+        self.auth_failures
+            .with_label_values(&[issuer, reason])
+            .inc();
+    }
+
+    /// A reload put `generation` into use.
+    pub fn reloaded(&self, generation: u64) {
+        self.reloads_ok.inc();
+        self.set_generation(generation);
+    }
+
+    /// A reload was refused; the last good generation stays.
+    pub fn reload_failed(&self) {
+        self.reloads_failed.inc();
+    }
+
+    /// The generation in use, at start.
+    pub fn set_generation(&self, generation: u64) {
+        self.generation
+            .set(i64::try_from(generation).unwrap_or(i64::MAX));
+    }
+
+    /// Age of the key set of a configured issuer.
+    pub fn set_issuer_keys_age(&self, issuer: &str, age: Duration) {
+        self.issuer_keys_age
+            .with_label_values(&[issuer])
+            .set(age.as_secs_f64());
+    }
+
+    /// A record of this kind is in the journal.
+    pub fn journal_record(&self, kind: &'static str) {
+        self.journal_records
+            .get([kind], |labels| {
+                self.journal_record_family.with_label_values(&labels)
+            })
+            .inc();
+    }
+
+    /// A record could not be written.
+    pub fn journal_error(&self) {
+        self.journal_errors.inc();
+    }
+
+    /// Whether the journal cannot be written now.
+    pub fn set_journal_trouble(&self, trouble: bool) {
+        self.journal_trouble.set(i64::from(trouble));
+    }
+
+    /// Everything in the text exposition format; see [`CONTENT_TYPE`] for its media type.
+    pub fn render(&self) -> String {
+        let mut out = Vec::new();
+        // An encoder only fails on a family without samples of its own type, which cannot be
+        // built with the types above; what was encoded until then is still worth showing.
+        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+/// Media type of [`Metrics::render`].
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The handles of one agent.
+pub struct AgentMetrics {
+    name: Box<str>,
+    families: Arc<Families>,
+    allowed: [OnceLock<IntCounter>; SLOTS],
+    duration: [[OnceLock<Histogram>; 2]; SLOTS],
+    deliveries: Handles<1, IntCounter>,
+    attempts: Handles<2, IntCounter>,
+    skills: Handles<2, IntCounter>,
+    streams_open: IntGauge,
+}
+
+impl AgentMetrics {
+    fn new(name: &str, families: Arc<Families>) -> AgentMetrics {
+        AgentMetrics {
+            streams_open: families.streams_open.with_label_values(&[name]),
+            name: name.into(),
+            families,
+            allowed: std::array::from_fn(|_| OnceLock::new()),
+            duration: std::array::from_fn(|_| [OnceLock::new(), OnceLock::new()]),
+            deliveries: Handles::new(),
+            attempts: Handles::new(),
+            skills: Handles::new(),
+        }
+    }
+
+    /// A call on the `agent` surface was allowed.
+    pub fn allowed(&self, operation: Operation) {
+        self.allowed[operation as usize]
+            .get_or_init(|| self.request("agent", Some(operation), "allow", "allowed"))
+            .inc();
+    }
+
+    /// Any other request of this agent: a refusal, a card, a backend path. Looks its labels up.
+    pub fn request_on(
+        &self,
+        surface: &'static str,
+        operation: Option<Operation>,
+        effect: &'static str,
+        reason: &'static str,
+    ) {
+        self.request(surface, operation, effect, reason).inc();
+    }
+
+    fn request(
+        &self,
+        surface: &str,
+        operation: Option<Operation>,
+        effect: &str,
+        reason: &str,
+    ) -> IntCounter {
+        self.families.requests.with_label_values(&[
+            &*self.name,
+            surface,
+            label(operation),
+            effect,
+            reason,
+        ])
+    }
+
+    /// How far a forwarded call got (`design.md` section 9).
+    pub fn delivery(&self, delivery: &'static str) {
+        self.deliveries
+            .get([delivery], |[delivery]| {
+                self.families
+                    .deliveries
+                    .with_label_values(&[&*self.name, delivery])
+            })
+            .inc();
+    }
+
+    /// One attempt, by the last stage that it reached.
+    pub fn attempt(&self, stage: &'static str, reused: bool) {
+        let reused = if reused { "true" } else { "false" };
+        self.attempts
+            .get([stage, reused], |[stage, reused]| {
+                self.families
+                    .attempts
+                    .with_label_values(&[&*self.name, stage, reused])
+            })
+            .inc();
+    }
+
+    /// Where a call's skill came from and how much that is worth.
+    pub fn skill(&self, source: &'static str, assurance: &'static str) {
+        self.skills
+            .get([source, assurance], |[source, assurance]| {
+                self.families
+                    .skills
+                    .with_label_values(&[&*self.name, source, assurance])
+            })
+            .inc();
+    }
+
+    /// From request header to last byte. `streaming` says what the reply was, not what was asked.
+    pub fn duration(&self, operation: Option<Operation>, streaming: bool, took: Duration) {
+        let slot = operation.map_or(SLOTS - 1, |operation| operation as usize);
+        self.duration[slot][usize::from(streaming)]
+            .get_or_init(|| {
+                self.families.duration.with_label_values(&[
+                    &*self.name,
+                    label(operation),
+                    if streaming { "true" } else { "false" },
+                ])
+            })
+            .observe(took.as_secs_f64());
+    }
+
+    /// Counts a stream as open until the guard is dropped, however the stream ends.
+    pub fn stream_opened(&self) -> OpenStream {
+        self.streams_open.inc();
+        OpenStream(self.streams_open.clone())
+    }
+}
+
+/// An open stream; see [`AgentMetrics::stream_opened`].
+pub struct OpenStream(IntGauge);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Handles found by labels from a closed set, without a lock once they are known: the set is
+/// small, so a scan beats hashing. What does not fit any more is counted as `other`.
+struct Handles<const N: usize, T> {
+    known: [OnceLock<([&'static str; N], T)>; 24],
+    other: OnceLock<T>,
+}
+
+impl<const N: usize, T> Handles<N, T> {
+    fn new() -> Handles<N, T> {
+        Handles {
+            known: std::array::from_fn(|_| OnceLock::new()),
+            other: OnceLock::new(),
+        }
+    }
+
+    fn get(&self, labels: [&'static str; N], make: impl Fn([&'static str; N]) -> T) -> &T {
+        for slot in &self.known {
+            // Two callers may race for a free slot: the loser sees the winner's labels and goes on.
+            let (found, handle) = slot.get_or_init(|| (labels, make(labels)));
+            if *found == labels {
+                return handle;
+            }
+        }
+        self.other.get_or_init(|| make(["other"; N]))
+    }
+}
+
+fn label(operation: Option<Operation>) -> &'static str {
+    operation.map_or("none", Operation::name)
+}
+
+fn named(name: &str, help: &str) -> Opts {
+    Opts::new(format!("portcullis_{name}"), help)
+}
+
+fn register<T: Collector + Clone + 'static>(
+    registry: &Registry,
+    family: Result<T, prometheus::Error>,
+) -> Result<T, prometheus::Error> {
+    let family = family?;
+    registry.register(Box::new(family.clone()))?;
+    Ok(family)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allowed_and_refused_requests_share_one_family() {
+        let metrics = Metrics::new().unwrap();
+        let agent = metrics.agent("pr-agent");
+        agent.allowed(Operation::SendMessage);
+        agent.allowed(Operation::SendMessage);
+        agent.request_on("agent", Some(Operation::GetTask), "deny", "no_rule");
+        metrics.request_without_agent("none", "deny", "not_found");
+        let text = metrics.render();
+        for line in [
+            r#"portcullis_requests_total{agent="pr-agent",effect="allow",operation="SendMessage",reason="allowed",surface="agent"} 2"#,
+            r#"portcullis_requests_total{agent="pr-agent",effect="deny",operation="GetTask",reason="no_rule",surface="agent"} 1"#,
+            r#"portcullis_requests_total{agent="none",effect="deny",operation="none",reason="not_found",surface="none"} 1"#,
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\nnot in\n{text}");
+        }
+    }
+
+    #[test]
+    fn every_operation_has_the_slot_of_its_own_name() {
+        let metrics = Metrics::new().unwrap();
+        let agent = metrics.agent("a");
+        for (i, operation) in Operation::ALL.into_iter().enumerate() {
+            assert_eq!(operation as usize, i);
+            agent.allowed(operation);
+            agent.duration(Some(operation), operation.is_streaming(), Duration::ZERO);
+        }
+        let text = metrics.render();
+        for operation in Operation::ALL {
+            let label = format!("operation=\"{}\"", operation.name());
+            let count = text
+                .lines()
+                .filter(|l| l.starts_with("portcullis_requests_total") && l.contains(&label));
+            assert_eq!(count.count(), 1, "{label}");
+        }
+    }
+
+    #[test]
+    fn a_call_a_slow_call_and_a_stream_fall_in_distinct_finite_buckets() {
+        let metrics = Metrics::new().unwrap();
+        let agent = metrics.agent("a");
+        for seconds in [0.2, 90.0, 400.0, 4.0 * 3600.0] {
+            agent.duration(None, true, Duration::from_secs_f64(seconds));
+        }
+        let text = metrics.render();
+        let counts = [("0.25", 1), ("120", 2), ("600", 3), ("14400", 4)];
+        for (le, count) in counts {
+            let line = format!(
+                "portcullis_request_duration_seconds_bucket{{agent=\"a\",operation=\"none\",streaming=\"true\",le=\"{le}\"}} {count}"
+            );
+            assert!(text.lines().any(|l| l == line), "{line}\nnot in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_stream_is_open_until_its_guard_goes() {
+        let metrics = Metrics::new().unwrap();
+        let agent = metrics.agent("a");
+        let open = agent.stream_opened();
+        assert!(
+            metrics
+                .render()
+                .contains("portcullis_streams_open{agent=\"a\"} 1\n")
+        );
+        drop(open);
+        assert!(
+            metrics
+                .render()
+                .contains("portcullis_streams_open{agent=\"a\"} 0\n")
+        );
+    }
+
+    #[test]
+    fn an_agent_keeps_its_counters_across_generations() {
+        let metrics = Metrics::new().unwrap();
+        metrics.agent("a").delivery("responded");
+        metrics.agent("a").delivery("responded");
+        metrics.agent("a").attempt("reply", true);
+        metrics.reloaded(2);
+        metrics.reload_failed();
+        let text = metrics.render();
+        assert!(
+            text.contains("portcullis_deliveries_total{agent=\"a\",delivery=\"responded\"} 2\n")
+        );
+        assert!(text.contains(
+            "portcullis_attempts_total{agent=\"a\",reused=\"true\",stage=\"reply\"} 1\n"
+        ));
+        assert!(text.contains("portcullis_generation 2\n"));
+        assert!(text.contains("portcullis_reloads_total{result=\"failed\"} 1\n"));
+    }
+
+    #[test]
+    fn labels_beyond_the_bound_are_counted_as_other() {
+        let metrics = Metrics::new().unwrap();
+        let kinds: [&'static str; 26] = [
+            "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q",
+            "r", "s", "t", "u", "v", "w", "x", "y", "z",
+        ];
+        for kind in kinds {
+            metrics.journal_record(kind);
+        }
+        let text = metrics.render();
+        assert!(text.contains("portcullis_journal_records_total{kind=\"x\"} 1\n"));
+        assert!(text.contains("portcullis_journal_records_total{kind=\"other\"} 2\n"));
+    }
+
+    #[test]
+    fn phases_are_measured_apart() {
+        let metrics = Metrics::new().unwrap();
+        for phase in Phase::ALL {
+            metrics.overhead(phase, Duration::from_micros(20));
+        }
+        let text = metrics.render();
+        assert!(
+            text.contains(
+                "portcullis_overhead_seconds_bucket{phase=\"decide\",le=\"0.000025\"} 1\n"
+            )
+        );
+        assert!(text.contains("portcullis_overhead_seconds_count{phase=\"total\"} 1\n"));
+    }
+}
