@@ -5,3 +5,6 @@
 //! allow. Start reading at [`ports`].
 
 pub mod ports;
+pub mod request_id;
+
+pub use request_id::RequestId;
