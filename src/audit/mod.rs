@@ -5,5 +5,6 @@
 //! writes or reads files; every record is bounded in size; no token, credential or message text
 //! fits into a record's types. Start reading at [`record`].
 
+pub mod chain;
 pub mod record;
 pub mod redact;

@@ -6,3 +6,6 @@
 
 pub mod metrics;
 pub mod ports;
+pub mod request_id;
+
+pub use request_id::RequestId;
