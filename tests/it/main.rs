@@ -1,1 +1,4 @@
 //! End-to-end and case tests.
+#![allow(clippy::unwrap_used)]
+
+mod cards;
