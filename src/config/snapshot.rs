@@ -1,6 +1,6 @@
 //! The compiled, immutable configuration of one generation.
 
-use crate::a2a::{Binding, Versions};
+pub use crate::a2a::card::Interface;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -102,19 +102,6 @@ pub enum Interfaces {
     Auto,
     /// Listed by the operator.
     Listed(Vec<Interface>),
-}
-
-/// One path of an agent that speaks one binding.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface {
-    /// Path below the agent's public route: empty, or starts with `/`, no trailing `/`.
-    pub public_path: Box<str>,
-    /// Path on the backend, absolute and exactly as it is sent.
-    pub backend_path: Box<str>,
-    /// The binding.
-    pub binding: Binding,
-    /// The versions that it offers.
-    pub versions: Versions,
 }
 
 /// Whether a caller may bring its own context id.

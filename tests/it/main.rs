@@ -7,3 +7,6 @@ mod journal;
 mod agents;
 mod support;
 mod tidy;
+#![allow(clippy::unwrap_used)]
+
+mod cards;

@@ -1,1 +1,33 @@
 //! Agent Cards: reading, rewriting, serving.
+//!
+//! Answers: what may a stranger learn of an agent, and under which addresses. May import: `a2a`.
+//! Invariants: every address of a published card is computed from configuration, never from the
+//! card or from a request (I-7); a card that cannot be read whole is not published; nothing of a
+//! card is published that this module has not looked at. Start reading at [`rewrite`].
+
+mod address;
+mod interfaces;
+mod read;
+pub mod rewrite;
+mod scrub;
+pub mod security;
+pub mod serve;
+
+pub use rewrite::{CardFault, DropReason, DroppedInterface, Publication, Published, rewrite};
+pub use security::SecuritySchemes;
+pub use serve::{CardReply, respond};
+
+use super::operation::{Binding, Versions};
+
+/// One path of an agent that speaks one binding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Path below the agent's public route: empty, or starts with `/`, no trailing `/`.
+    pub public_path: Box<str>,
+    /// Path on the backend, absolute and exactly as it is sent.
+    pub backend_path: Box<str>,
+    /// The binding.
+    pub binding: Binding,
+    /// The versions that it offers.
+    pub versions: Versions,
+}

@@ -1,0 +1,3 @@
+//! Agent Cards: case files for rewriting, properties, and the fetcher against raw servers.
+
+mod rewriting;
