@@ -36,12 +36,34 @@ pub struct Call {
     pub skill_mentions: Vec<SkillMention>,
 }
 
+impl Call {
+    /// A call that names nothing yet.
+    pub fn bare(dialect: Dialect, operation: Operation) -> Call {
+        Call {
+            dialect,
+            operation,
+            rpc_id: None,
+            tenant: None,
+            message_id: None,
+            task_id: None,
+            context_id: None,
+            reference_task_ids: Vec::new(),
+            inline_push: false,
+            push_urls: Vec::new(),
+            file_urls: Vec::new(),
+            extensions: Vec::new(),
+            skill_mentions: Vec::new(),
+        }
+    }
+}
+
 /// What one skill selector found in a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillMention {
     /// Index into [`ReadRules::skill_metadata_keys`].
     pub selector: usize,
-    /// The string it found; `None` when something other than a string stood there.
+    /// The string it found; `None` when something other than a string stood there, or one of more
+    /// than 256 characters, which no skill has.
     pub value: Option<Box<str>>,
 }
 
@@ -61,10 +83,23 @@ pub struct Malformed {
     pub fault: Fault,
     /// The JSON-RPC id to echo, as its bytes stood; `None` answers with `null`.
     pub rpc_id: Option<Box<str>>,
-    /// The version to answer in, when the spelling told it.
+    /// The version to answer in, when the spelling or, failing that, the header told it.
     pub version: Option<Version>,
     /// The operation, when it was known before the fault was found.
     pub operation: Option<Operation>,
     /// For log and journal only: a stable code, e.g. `duplicate_key`, `bad_utf8`.
     pub code: &'static str,
+}
+
+impl Malformed {
+    /// Refused for what the head says, before the body was looked at.
+    pub fn before_body(fault: Fault, code: &'static str) -> Malformed {
+        Malformed {
+            fault,
+            rpc_id: None,
+            version: None,
+            operation: None,
+            code,
+        }
+    }
 }

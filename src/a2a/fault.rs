@@ -1,6 +1,7 @@
 //! [`Fault`]: the closed set of answers we give instead of the agent's, in three error vocabularies.
 //!
-//! A2A 1.0 section 5.4; `a2a-protocol.md` e.1 and e.4.
+//! A2A 1.0 section 5.4; `a2a-protocol.md` e.1 and e.4. [`Fault::entry`] is the table. Every text in
+//! it is constant: nothing of a request ever gets into an answer but the JSON-RPC id.
 
 /// Why a caller gets our answer instead of the agent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,4 +60,178 @@ pub enum Fault {
     GatewayTimeout,
     /// Our own fault: HTTP 500.
     Internal,
+}
+
+/// One row of the fault table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The JSON-RPC error code in 1.0.
+    pub code: i32,
+    /// The JSON-RPC error code in 0.3, which lacks some of 1.0's.
+    pub code_0_3: i32,
+    /// The HTTP status under a JSON-RPC error. What A2A itself defines goes in 200, since clients
+    /// lose a typed error otherwise; what happens to the exchange keeps its own status.
+    pub rpc_status: u16,
+    /// The HTTP status in REST, and where no dialect is known yet.
+    pub rest_status: u16,
+    /// The name of the `google.rpc.Code` that goes with the REST status.
+    pub status: &'static str,
+    /// The gRPC status.
+    pub grpc_status: u8,
+    /// `ErrorInfo.reason`.
+    pub reason: &'static str,
+    /// `ErrorInfo.domain`: A2A's for its own reasons, else ours.
+    pub domain: &'static str,
+    /// The reason code that callers may rely on (`design.md` section 6).
+    pub public_reason: &'static str,
+    /// The text for people.
+    pub message: &'static str,
+    /// What follows the id in a 1.0 answer, to the end.
+    pub(super) tail_1_0: &'static str,
+    /// What follows the id in a 0.3 answer, to the end.
+    pub(super) tail_0_3: &'static str,
+    /// The whole document where no dialect is known yet.
+    pub(super) plain: &'static str,
+}
+
+/// The `ErrorInfo` of a row, as JSON.
+macro_rules! error_info {
+    ($reason:literal, $domain:literal, $public:literal) => {
+        concat!(
+            r#"{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":""#,
+            $reason,
+            r#"","domain":""#,
+            $domain,
+            r#"","metadata":{"code":""#,
+            $public,
+            r#""}}"#
+        )
+    };
+}
+
+/// Writes the table, with the constant part of every answer put together by the compiler.
+macro_rules! table {
+    ($($fault:ident: $code:literal, $code_0_3:literal, $rpc:literal, $rest:literal, $status:literal,
+       $grpc:literal, $reason:literal, $domain:literal, $public:literal, $message:literal;)*) => {
+        impl Fault {
+            /// Every fault.
+            pub const ALL: &[Fault] = &[$(Fault::$fault),*];
+
+            /// Its row.
+            pub fn entry(self) -> &'static Entry {
+                match self {
+                    $(Fault::$fault => &Entry {
+                        code: $code,
+                        code_0_3: $code_0_3,
+                        rpc_status: $rpc,
+                        rest_status: $rest,
+                        status: $status,
+                        grpc_status: $grpc,
+                        reason: $reason,
+                        domain: $domain,
+                        public_reason: $public,
+                        message: $message,
+                        tail_1_0: concat!(
+                            r#","error":{"code":"#, $code, r#","message":""#, $message,
+                            r#"","data":["#, error_info!($reason, $domain, $public), "]}}"
+                        ),
+                        tail_0_3: concat!(
+                            r#","error":{"code":"#, $code_0_3, r#","message":""#, $message, r#""}}"#
+                        ),
+                        plain: concat!(
+                            r#"{"jsonrpc":"2.0","id":null,"error":{"code":"#, $code,
+                            r#","status":""#, $status, r#"","message":""#, $message,
+                            r#"","details":["#, error_info!($reason, $domain, $public), "]}}"
+                        ),
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+// Fault: code in 1.0, in 0.3, HTTP status in JSON-RPC, in REST, google.rpc.Code, gRPC status,
+// reason, domain, public reason code, message.
+table! {
+    Unauthenticated: -31401, -31401, 401, 401, "UNAUTHENTICATED", 16,
+        "UNAUTHENTICATED", "portcullis", "unauthenticated",
+        "authentication is required";
+    InvalidCredentials: -32600, -32600, 400, 400, "INVALID_ARGUMENT", 3,
+        "INVALID_CREDENTIALS", "portcullis", "malformed",
+        "the credentials of the request are malformed";
+    InsufficientScope: -31403, -31403, 403, 403, "PERMISSION_DENIED", 7,
+        "INSUFFICIENT_SCOPE", "portcullis", "insufficient_scope",
+        "the token does not reach this far";
+    NotAllowed: -31403, -31403, 403, 403, "PERMISSION_DENIED", 7,
+        "UNAUTHORIZED", "portcullis", "not_allowed",
+        "the call is not allowed";
+    NoSuchPath: -32601, -32601, 404, 404, "NOT_FOUND", 12,
+        "NOT_FOUND", "portcullis", "not_found",
+        "nothing is here";
+    Misdirected: -32600, -32600, 421, 421, "FAILED_PRECONDITION", 9,
+        "MISDIRECTED", "portcullis", "not_found",
+        "this host is not served here";
+    TaskNotFound: -32001, -32001, 200, 404, "NOT_FOUND", 5,
+        "TASK_NOT_FOUND", "a2a-protocol.org", "not_found",
+        "task not found";
+    ContextRefused: -32602, -32602, 200, 400, "INVALID_ARGUMENT", 3,
+        "CONTEXT_REFUSED", "portcullis", "not_found",
+        "the context cannot be used";
+    ParseError: -32700, -32700, 200, 400, "INVALID_ARGUMENT", 3,
+        "PARSE_ERROR", "portcullis", "malformed",
+        "the body is not valid JSON";
+    InvalidRequest: -32600, -32600, 200, 400, "INVALID_ARGUMENT", 3,
+        "INVALID_REQUEST", "portcullis", "malformed",
+        "the request is not valid";
+    MethodNotFound: -32601, -32601, 200, 404, "UNIMPLEMENTED", 12,
+        "METHOD_NOT_FOUND", "portcullis", "not_found",
+        "method not found";
+    InvalidParams: -32602, -32602, 200, 400, "INVALID_ARGUMENT", 3,
+        "INVALID_PARAMS", "portcullis", "malformed",
+        "the parameters are not valid";
+    VersionNotSupported: -32009, -32600, 200, 400, "FAILED_PRECONDITION", 9,
+        "VERSION_NOT_SUPPORTED", "a2a-protocol.org", "malformed",
+        "the protocol version is not supported, or does not agree with the method";
+    PushNotificationNotSupported: -32003, -32003, 200, 400, "FAILED_PRECONDITION", 9,
+        "PUSH_NOTIFICATION_NOT_SUPPORTED", "a2a-protocol.org", "not_allowed",
+        "push notifications are not supported";
+    UnsupportedOperation: -32004, -32004, 200, 400, "FAILED_PRECONDITION", 9,
+        "UNSUPPORTED_OPERATION", "a2a-protocol.org", "not_allowed",
+        "the operation is not supported";
+    ExtendedCardNotConfigured: -32007, -32007, 200, 400, "FAILED_PRECONDITION", 9,
+        "EXTENDED_AGENT_CARD_NOT_CONFIGURED", "a2a-protocol.org", "not_found",
+        "there is no extended agent card";
+    ContentTypeNotSupported: -32005, -32005, 415, 415, "INVALID_ARGUMENT", 3,
+        "CONTENT_TYPE_NOT_SUPPORTED", "a2a-protocol.org", "malformed",
+        "the body must be application/json in UTF-8 without content encoding";
+    TooLarge: -32600, -32600, 413, 413, "RESOURCE_EXHAUSTED", 8,
+        "TOO_LARGE", "portcullis", "too_large",
+        "the body is too large";
+    HeadersTooLarge: -32600, -32600, 431, 431, "RESOURCE_EXHAUSTED", 8,
+        "HEADERS_TOO_LARGE", "portcullis", "too_large",
+        "the header is too large";
+    BadRequest: -32600, -32600, 400, 400, "INVALID_ARGUMENT", 3,
+        "BAD_REQUEST", "portcullis", "malformed",
+        "the request is not valid HTTP";
+    MethodNotAllowed: -32600, -32600, 405, 405, "UNIMPLEMENTED", 12,
+        "METHOD_NOT_ALLOWED", "portcullis", "malformed",
+        "the HTTP method is not allowed here";
+    RequestTimeout: -32600, -32600, 408, 408, "DEADLINE_EXCEEDED", 4,
+        "REQUEST_TIMEOUT", "portcullis", "unavailable",
+        "the request did not arrive in time";
+    InvalidAgentResponse: -32006, -32006, 200, 500, "INTERNAL", 13,
+        "INVALID_AGENT_RESPONSE", "a2a-protocol.org", "bad_gateway",
+        "the agent gave an invalid response";
+    BadGateway: -32603, -32603, 502, 502, "UNAVAILABLE", 14,
+        "BAD_GATEWAY", "portcullis", "bad_gateway",
+        "the agent could not be reached";
+    Unavailable: -32603, -32603, 503, 503, "UNAVAILABLE", 14,
+        "UNAVAILABLE", "portcullis", "unavailable",
+        "the service is not available now";
+    GatewayTimeout: -32603, -32603, 504, 504, "DEADLINE_EXCEEDED", 4,
+        "GATEWAY_TIMEOUT", "portcullis", "bad_gateway",
+        "the agent did not answer in time";
+    Internal: -32603, -32603, 500, 500, "INTERNAL", 13,
+        "INTERNAL", "portcullis", "unavailable",
+        "an internal error occurred";
 }

@@ -2,15 +2,109 @@
 //!
 //! Answers: which operation is this, what does it name, what does a reply reveal, how is a
 //! refusal said. May import: `source`. Invariants: parsing is bounded and never panics; bytes that
-//! two honest parsers could read differently are refused. Start reading at [`call`].
+//! two honest parsers could read differently are refused; our answers hold nothing of a request but
+//! its JSON-RPC id. Start reading at [`call`], then [`parse`] and [`render`].
 
 pub mod call;
 pub mod card;
 pub mod fault;
+pub mod head;
+mod jsonrpc;
 pub mod operation;
+mod payload_json;
 pub mod reader;
+pub mod strict_json;
+pub mod wire;
+
+use bytes::Bytes;
 
 pub use call::{Call, Malformed, ReadRules, SkillMention};
 pub use fault::Fault;
+pub use head::Head;
 pub use operation::{Binding, Dialect, Operation, OperationGroup, Version, Versions};
 pub use reader::{Event, EventKind, Piece, Reader, TaskState};
+
+/// The media type of every answer of ours that has a JSON body.
+pub const JSON: &str = "application/json";
+
+/// Reads one request of `binding`.
+///
+/// # Errors
+/// [`Malformed`]: the bytes are not one clear call that `rules` admits. A binding that is not
+/// served is [`Fault::UnsupportedOperation`].
+pub fn parse(
+    binding: Binding,
+    head: &Head,
+    body: &[u8],
+    rules: &ReadRules,
+) -> Result<Call, Malformed> {
+    match binding {
+        Binding::JsonRpc => jsonrpc::parse(head, body, rules),
+        Binding::Rest | Binding::Grpc => Err(Malformed::before_body(
+            Fault::UnsupportedOperation,
+            "binding_not_served",
+        )),
+    }
+}
+
+/// An answer of ours: what the caller gets instead of the agent's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The media type.
+    pub content_type: &'static str,
+    /// The body; the same bytes for the same fault, dialect and id.
+    pub body: Bytes,
+}
+
+/// Says `fault` in the caller's dialect. `rpc_id` is the JSON text of the id to echo, `None` for
+/// `null`. Without a dialect it is one document that both JSON bindings can read.
+pub fn render(fault: Fault, dialect: Option<Dialect>, rpc_id: Option<&str>) -> Answer {
+    let entry = fault.entry();
+    match dialect {
+        Some(Dialect {
+            binding: Binding::JsonRpc,
+            version,
+        }) => Answer {
+            status: entry.rpc_status,
+            content_type: JSON,
+            body: jsonrpc::render(entry, version, rpc_id),
+        },
+        Some(Dialect {
+            binding: Binding::Rest | Binding::Grpc,
+            ..
+        })
+        | None => Answer {
+            status: entry.rest_status,
+            content_type: JSON,
+            body: Bytes::from_static(entry.plain.as_bytes()),
+        },
+    }
+}
+
+/// Like [`render`], but a refusal by policy has the status `deny_status` in JSON-RPC: some clients
+/// show the reason only when it is 200.
+pub fn render_with_status(
+    fault: Fault,
+    dialect: Option<Dialect>,
+    rpc_id: Option<&str>,
+    deny_status: u16,
+) -> Answer {
+    let mut answer = render(fault, dialect, rpc_id);
+    if fault == Fault::NotAllowed
+        && dialect.is_some_and(|dialect| dialect.binding == Binding::JsonRpc)
+    {
+        answer.status = deny_status;
+    }
+    answer
+}
+
+/// Says why a request of `binding` is malformed, echoing what id and version it had.
+pub fn render_malformed(malformed: &Malformed, binding: Binding) -> Answer {
+    let dialect = Dialect {
+        binding,
+        version: malformed.version.unwrap_or(jsonrpc::ANSWER_VERSION),
+    };
+    render(malformed.fault, Some(dialect), malformed.rpc_id.as_deref())
+}

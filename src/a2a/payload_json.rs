@@ -1,0 +1,313 @@
+//! Fields read from JSON request payloads, both versions.
+//!
+//! `a2a-protocol.md` a.3, a.4 and i.4. Only what is authorised or recorded is read; everything else
+//! is skipped, but checked like the rest. In protocol objects a member name must be one of the
+//! known spellings exactly, or fold to none of them; names that the other version uses in the same
+//! place are refused, since a server that speaks both might obey them.
+
+mod message;
+mod names;
+
+use super::call::{Call, ReadRules};
+use super::fault::Fault;
+use super::operation::{Operation, Version};
+use super::strict_json::{Cursor, JsonFault, Kind};
+pub(super) use names::ENVELOPE;
+pub(super) use names::{Names, Unknown};
+
+/// Ids are at most this many characters.
+const MAX_ID_CHARS: usize = 256;
+
+/// Why reading stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The text itself is at fault.
+    Json(JsonFault),
+    /// The text is JSON, but says something unclear. The code is for records.
+    Refused(Fault, &'static str),
+}
+
+impl From<JsonFault> for Stop {
+    fn from(fault: JsonFault) -> Stop {
+        Stop::Json(fault)
+    }
+}
+
+/// The parameters are refused.
+pub(super) fn refused<T>(code: &'static str) -> Result<T, Stop> {
+    Err(Stop::Refused(Fault::InvalidParams, code))
+}
+
+/// Reads the parameters that come next in `cursor` into `call`, by its operation and version.
+pub(super) fn read(
+    cursor: &mut Cursor<'_>,
+    call: &mut Call,
+    rules: &ReadRules,
+) -> Result<(), Stop> {
+    // Absent parameters are judged by `read_absent`; null says the same.
+    if cursor.null()? {
+        return read_absent(call);
+    }
+    let version = call.dialect.version;
+    match call.operation {
+        Operation::SendMessage | Operation::SendStreamingMessage => {
+            message::send(cursor, call, rules)?;
+        }
+        Operation::GetTask | Operation::CancelTask | Operation::SubscribeToTask => {
+            object(cursor, &names::TASK, version, |cursor, name| match name {
+                "id" => put(&mut call.task_id, id(cursor)?),
+                "tenant" => tenant(cursor, call),
+                "metadata" => metadata(cursor, rules, |_, cursor| skip(cursor)),
+                _ => skip(cursor),
+            })?;
+        }
+        Operation::ListTasks => {
+            object(cursor, &names::LIST, version, |cursor, name| match name {
+                "contextId" => put(&mut call.context_id, id(cursor)?),
+                "tenant" => tenant(cursor, call),
+                _ => skip(cursor),
+            })?;
+        }
+        Operation::CreateTaskPushNotificationConfig => {
+            object(
+                cursor,
+                &names::CREATE_PUSH,
+                version,
+                |cursor, name| match name {
+                    "taskId" => put(&mut call.task_id, id(cursor)?),
+                    "id" => id(cursor).map(drop),
+                    "url" => push_url(cursor, call),
+                    "authentication" => authentication(cursor, version),
+                    "pushNotificationConfig" => push_config(cursor, call).map(drop),
+                    "tenant" => tenant(cursor, call),
+                    _ => skip(cursor),
+                },
+            )?;
+        }
+        Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
+            object(cursor, &names::PUSH, version, |cursor, name| {
+                match (version, name) {
+                    (Version::V1_0, "taskId") | (Version::V0_3, "id") => {
+                        put(&mut call.task_id, id(cursor)?)
+                    }
+                    (_, "id" | "pushNotificationConfigId") => id(cursor).map(drop),
+                    (_, "tenant") => tenant(cursor, call),
+                    (_, "metadata") => metadata(cursor, rules, |_, cursor| skip(cursor)),
+                    _ => skip(cursor),
+                }
+            })?;
+        }
+        Operation::ListTaskPushNotificationConfigs => {
+            object(
+                cursor,
+                &names::LIST_PUSH,
+                version,
+                |cursor, name| match name {
+                    "taskId" | "id" => put(&mut call.task_id, id(cursor)?),
+                    "tenant" => tenant(cursor, call),
+                    "metadata" => metadata(cursor, rules, |_, cursor| skip(cursor)),
+                    _ => skip(cursor),
+                },
+            )?;
+        }
+        Operation::GetExtendedAgentCard => {
+            object(cursor, &names::CARD, version, |cursor, name| match name {
+                "tenant" => tenant(cursor, call),
+                _ => skip(cursor),
+            })?;
+        }
+    }
+    if names_a_task(call.operation) && call.task_id.is_none() {
+        return refused("task_id_missing");
+    }
+    Ok(())
+}
+
+/// Judges a request without parameters.
+pub(super) fn read_absent(call: &Call) -> Result<(), Stop> {
+    match call.operation {
+        Operation::GetExtendedAgentCard | Operation::ListTasks => Ok(()),
+        Operation::SendMessage
+        | Operation::SendStreamingMessage
+        | Operation::GetTask
+        | Operation::CancelTask
+        | Operation::SubscribeToTask
+        | Operation::CreateTaskPushNotificationConfig
+        | Operation::GetTaskPushNotificationConfig
+        | Operation::ListTaskPushNotificationConfigs
+        | Operation::DeleteTaskPushNotificationConfig => refused("params_missing"),
+    }
+}
+
+fn names_a_task(operation: Operation) -> bool {
+    match operation {
+        Operation::SendMessage
+        | Operation::SendStreamingMessage
+        | Operation::ListTasks
+        | Operation::GetExtendedAgentCard => false,
+        Operation::GetTask
+        | Operation::CancelTask
+        | Operation::SubscribeToTask
+        | Operation::CreateTaskPushNotificationConfig
+        | Operation::GetTaskPushNotificationConfig
+        | Operation::ListTaskPushNotificationConfigs
+        | Operation::DeleteTaskPushNotificationConfig => true,
+    }
+}
+
+/// Reads a protocol object: known members go to `member`, unknown ones are skipped.
+fn object<'a>(
+    cursor: &mut Cursor<'a>,
+    names: &Names,
+    version: Version,
+    mut member: impl FnMut(&mut Cursor<'a>, &'static str) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    if cursor.kind()? != Kind::Object {
+        return refused(names.wrong_type);
+    }
+    cursor.enter_object()?;
+    let mut unknown = Unknown::default();
+    while let Some(key) = cursor.next_key()? {
+        match names.known(&key) {
+            Some(name) if names.is_foreign(name, version) => return refused("other_version_field"),
+            Some(name) => member(cursor, name)?,
+            None => {
+                unknown.add(&key, names).or_else(refused)?;
+                cursor.skip()?;
+            }
+        }
+    }
+    unknown.finish().or_else(refused)
+}
+
+/// Reads `params.metadata` or `message.metadata`: a key that folds to a skill selector without
+/// being one is refused, so that no server can find a selector that we did not see.
+fn metadata<'a>(
+    cursor: &mut Cursor<'a>,
+    rules: &ReadRules,
+    mut selected: impl FnMut(usize, &mut Cursor<'a>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    if cursor.null()? {
+        return Ok(());
+    }
+    if cursor.kind()? != Kind::Object {
+        return refused("metadata_type");
+    }
+    cursor.enter_object()?;
+    let selectors = &rules.skill_metadata_keys;
+    while let Some(key) = cursor.next_key()? {
+        match selectors.iter().position(|selector| **selector == *key) {
+            Some(index) => selected(index, cursor)?,
+            None if selectors
+                .iter()
+                .any(|selector| names::fold_alike(selector, &key)) =>
+            {
+                return refused("inexact_selector");
+            }
+            None => skip(cursor)?,
+        }
+    }
+    Ok(())
+}
+
+/// Reads a push configuration (1.0: flat, with `taskId` and `tenant`); gives those two.
+fn push_config(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<PushNames, Stop> {
+    let version = call.dialect.version;
+    let mut found = PushNames::default();
+    object(
+        cursor,
+        &names::PUSH_CONFIG,
+        version,
+        |cursor, name| match name {
+            "url" => push_url(cursor, call),
+            "authentication" => authentication(cursor, version),
+            "id" => optional_text(cursor, "id_type").map(drop),
+            "taskId" => put(&mut found.task_id, optional_text(cursor, "id_type")?),
+            "tenant" if version == Version::V1_0 => {
+                put(&mut found.tenant, optional_text(cursor, "tenant_type")?)
+            }
+            _ => skip(cursor),
+        },
+    )?;
+    Ok(found)
+}
+
+/// What an inline push configuration names besides its URL; empty strings say nothing.
+#[derive(Default)]
+struct PushNames {
+    task_id: Option<Option<Box<str>>>,
+    tenant: Option<Option<Box<str>>>,
+}
+
+fn push_url(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
+    call.push_urls.extend(optional_text(cursor, "url_type")?);
+    Ok(())
+}
+
+fn authentication(cursor: &mut Cursor<'_>, version: Version) -> Result<(), Stop> {
+    if cursor.null()? {
+        return Ok(());
+    }
+    object(cursor, &names::AUTHENTICATION, version, |cursor, _| {
+        skip(cursor)
+    })
+}
+
+fn tenant(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
+    // 0.3 has no tenant: there it is an unknown member like any other.
+    if call.dialect.version == Version::V0_3 {
+        return skip(cursor);
+    }
+    call.tenant = optional_text(cursor, "tenant_type")?;
+    if call
+        .tenant
+        .as_deref()
+        .is_some_and(|tenant| !is_clean(tenant))
+    {
+        return refused("tenant_characters");
+    }
+    Ok(())
+}
+
+/// An id: a string of 1 to 256 characters without control characters. Never null, never coerced.
+fn id(cursor: &mut Cursor<'_>) -> Result<Box<str>, Stop> {
+    if cursor.kind()? != Kind::String {
+        return refused("id_type");
+    }
+    let text = cursor.string()?;
+    if text.is_empty() {
+        return refused("id_empty");
+    }
+    if !is_clean(&text) {
+        return refused("id_characters");
+    }
+    Ok(text.into())
+}
+
+/// Whether a name is short enough and free of control characters, C1 included.
+fn is_clean(text: &str) -> bool {
+    text.chars().take(MAX_ID_CHARS + 1).count() <= MAX_ID_CHARS
+        && !text.chars().any(char::is_control)
+}
+
+/// A string; `None` for null and the empty string, which say the same in ProtoJSON.
+fn optional_text(cursor: &mut Cursor<'_>, code: &'static str) -> Result<Option<Box<str>>, Stop> {
+    if cursor.null()? {
+        return Ok(None);
+    }
+    if cursor.kind()? != Kind::String {
+        return refused(code);
+    }
+    let text = cursor.string()?;
+    Ok((!text.is_empty()).then(|| text.into()))
+}
+
+fn put<T>(slot: &mut Option<T>, value: T) -> Result<(), Stop> {
+    *slot = Some(value);
+    Ok(())
+}
+
+fn skip(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
+    cursor.skip()?;
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! Parameters of the send operations: message, parts, configuration.
+
+use super::{
+    Stop, id, metadata, names, object, optional_text, push_config, put, refused, skip, tenant,
+};
+use crate::a2a::call::{Call, ReadRules, SkillMention};
+use crate::a2a::operation::Version;
+use crate::a2a::strict_json::{Cursor, Kind};
+
+/// Each reference costs a look-up, so a message has at most this many.
+const MAX_REFERENCES: usize = 100;
+
+/// Longer strings cannot name a skill.
+const MAX_SKILL_CHARS: usize = 256;
+
+/// Reads the parameters of a send.
+pub(super) fn send(
+    cursor: &mut Cursor<'_>,
+    call: &mut Call,
+    rules: &ReadRules,
+) -> Result<(), Stop> {
+    let version = call.dialect.version;
+    let mut has_message = false;
+    let mut push = None;
+    object(cursor, &names::SEND, version, |cursor, name| match name {
+        "message" => {
+            has_message = true;
+            message(cursor, call, rules)
+        }
+        "configuration" => configuration(cursor, call, &mut push),
+        "metadata" => metadata(cursor, rules, |_, cursor| skip(cursor)),
+        "tenant" => tenant(cursor, call),
+        _ => skip(cursor),
+    })?;
+    if !has_message {
+        return refused("message_missing");
+    }
+    // Servers bind an inline configuration to the call's own task and tenant; one that names
+    // others would be judged as something that it is not.
+    if let Some(push) = push {
+        let task_id = push.task_id.flatten();
+        if task_id.is_some() && task_id != call.task_id {
+            return refused("push_task_differs");
+        }
+        let tenant = push.tenant.flatten();
+        if tenant.is_some() && tenant != call.tenant {
+            return refused("push_tenant_differs");
+        }
+    }
+    Ok(())
+}
+
+fn configuration(
+    cursor: &mut Cursor<'_>,
+    call: &mut Call,
+    push: &mut Option<super::PushNames>,
+) -> Result<(), Stop> {
+    if cursor.null()? {
+        return Ok(());
+    }
+    let version = call.dialect.version;
+    object(
+        cursor,
+        &names::CONFIGURATION,
+        version,
+        |cursor, name| match name {
+            // The other version's name never gets here.
+            "taskPushNotificationConfig" | "pushNotificationConfig" => {
+                if cursor.null()? {
+                    return Ok(());
+                }
+                call.inline_push = true;
+                put(push, push_config(cursor, call)?)
+            }
+            _ => skip(cursor),
+        },
+    )
+}
+
+fn message(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Result<(), Stop> {
+    let version = call.dialect.version;
+    object(
+        cursor,
+        &names::MESSAGE,
+        version,
+        |cursor, name| match name {
+            "messageId" => put(&mut call.message_id, id(cursor)?),
+            "contextId" => put(&mut call.context_id, id(cursor)?),
+            "taskId" => put(&mut call.task_id, id(cursor)?),
+            "referenceTaskIds" => items(cursor, "reference_task_ids_type", |cursor| {
+                if call.reference_task_ids.len() == MAX_REFERENCES {
+                    return refused("too_many_references");
+                }
+                call.reference_task_ids.push(id(cursor)?);
+                Ok(())
+            }),
+            "extensions" => optional_items(cursor, "extensions_type", |cursor| {
+                if cursor.kind()? != Kind::String {
+                    return refused("extensions_type");
+                }
+                call.extensions.push(cursor.string()?.into());
+                Ok(())
+            }),
+            "metadata" => metadata(cursor, rules, |selector, cursor| {
+                let value = mentioned(cursor)?;
+                call.skill_mentions.push(SkillMention { selector, value });
+                Ok(())
+            }),
+            "parts" => optional_items(cursor, "parts_type", |cursor| part(cursor, call)),
+            _ => skip(cursor),
+        },
+    )?;
+    // The order of keys means nothing, so it must not show.
+    call.skill_mentions
+        .sort_unstable_by_key(|mention| mention.selector);
+    Ok(())
+}
+
+fn mentioned(cursor: &mut Cursor<'_>) -> Result<Option<Box<str>>, Stop> {
+    if cursor.kind()? != Kind::String {
+        cursor.skip()?;
+        return Ok(None);
+    }
+    let text = cursor.string()?;
+    let fits = text.chars().take(MAX_SKILL_CHARS + 1).count() <= MAX_SKILL_CHARS;
+    Ok(fits.then(|| text.into()))
+}
+
+/// Reads a part for its file URL. One part of two kinds is two parts to two servers.
+fn part(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
+    let version = call.dialect.version;
+    let mut kinds = 0;
+    object(cursor, &names::PART, version, |cursor, name| match name {
+        // Null is a value of `data`, and means absent for the others.
+        "data" => {
+            kinds += 1;
+            skip(cursor)
+        }
+        "text" | "raw" | "url" => {
+            if cursor.null()? {
+                return Ok(());
+            }
+            kinds += 1;
+            if cursor.kind()? != Kind::String {
+                return refused("part_member_type");
+            }
+            if name == "url" {
+                call.file_urls.extend(optional_text(cursor, "url_type")?);
+                return Ok(());
+            }
+            skip(cursor)
+        }
+        "file" => object(cursor, &names::FILE, version, |cursor, name| match name {
+            "uri" => {
+                call.file_urls.extend(optional_text(cursor, "url_type")?);
+                Ok(())
+            }
+            _ => skip(cursor),
+        }),
+        _ => skip(cursor),
+    })?;
+    if version == Version::V1_0 && kinds > 1 {
+        return refused("part_kinds");
+    }
+    Ok(())
+}
+
+fn optional_items<'a>(
+    cursor: &mut Cursor<'a>,
+    wrong_type: &'static str,
+    item: impl FnMut(&mut Cursor<'a>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    if cursor.null()? {
+        return Ok(());
+    }
+    items(cursor, wrong_type, item)
+}
+
+fn items<'a>(
+    cursor: &mut Cursor<'a>,
+    wrong_type: &'static str,
+    mut item: impl FnMut(&mut Cursor<'a>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    if cursor.kind()? != Kind::Array {
+        return refused(wrong_type);
+    }
+    cursor.enter_array()?;
+    while cursor.next_item()? {
+        item(cursor)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! The method table: how each operation is spelled, per binding and version.
+//!
+//! A2A 1.0 section 5.3 and the JSON-RPC types of 0.3 (`a2a-protocol.md` a.1). Another binding adds
+//! its own table beside [`JSON_RPC`]; nothing else knows a spelling.
+
+use super::operation::{Operation, Version};
+
+/// One spelling of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spelling {
+    /// The version that it belongs to. A spelling belongs to one only.
+    pub version: Version,
+    /// Its exact text, compared after JSON escapes are decoded.
+    pub method: &'static str,
+    /// What it means.
+    pub operation: Operation,
+}
+
+const fn v1_0(method: &'static str, operation: Operation) -> Spelling {
+    Spelling {
+        version: Version::V1_0,
+        method,
+        operation,
+    }
+}
+
+const fn v0_3(method: &'static str, operation: Operation) -> Spelling {
+    Spelling {
+        version: Version::V0_3,
+        method,
+        operation,
+    }
+}
+
+/// JSON-RPC methods; ListTasks has no spelling in 0.3.
+pub const JSON_RPC: [Spelling; 21] = [
+    v1_0("SendMessage", Operation::SendMessage),
+    v1_0("SendStreamingMessage", Operation::SendStreamingMessage),
+    v1_0("GetTask", Operation::GetTask),
+    v1_0("ListTasks", Operation::ListTasks),
+    v1_0("CancelTask", Operation::CancelTask),
+    v1_0("SubscribeToTask", Operation::SubscribeToTask),
+    v1_0(
+        "CreateTaskPushNotificationConfig",
+        Operation::CreateTaskPushNotificationConfig,
+    ),
+    v1_0(
+        "GetTaskPushNotificationConfig",
+        Operation::GetTaskPushNotificationConfig,
+    ),
+    v1_0(
+        "ListTaskPushNotificationConfigs",
+        Operation::ListTaskPushNotificationConfigs,
+    ),
+    v1_0(
+        "DeleteTaskPushNotificationConfig",
+        Operation::DeleteTaskPushNotificationConfig,
+    ),
+    v1_0("GetExtendedAgentCard", Operation::GetExtendedAgentCard),
+    v0_3("message/send", Operation::SendMessage),
+    v0_3("message/stream", Operation::SendStreamingMessage),
+    v0_3("tasks/get", Operation::GetTask),
+    v0_3("tasks/cancel", Operation::CancelTask),
+    v0_3("tasks/resubscribe", Operation::SubscribeToTask),
+    v0_3(
+        "tasks/pushNotificationConfig/set",
+        Operation::CreateTaskPushNotificationConfig,
+    ),
+    v0_3(
+        "tasks/pushNotificationConfig/get",
+        Operation::GetTaskPushNotificationConfig,
+    ),
+    v0_3(
+        "tasks/pushNotificationConfig/list",
+        Operation::ListTaskPushNotificationConfigs,
+    ),
+    v0_3(
+        "tasks/pushNotificationConfig/delete",
+        Operation::DeleteTaskPushNotificationConfig,
+    ),
+    v0_3(
+        "agent/getAuthenticatedExtendedCard",
+        Operation::GetExtendedAgentCard,
+    ),
+];
+
+/// What a JSON-RPC `method` means; case and every byte count.
+pub fn json_rpc(method: &str) -> Option<Spelling> {
+    JSON_RPC
+        .iter()
+        .find(|spelling| spelling.method == method)
+        .copied()
+}
