@@ -10,7 +10,15 @@ pub mod fault;
 pub mod operation;
 pub mod reader;
 
+mod json_number;
+mod json_scan;
+mod reply_facts;
+mod reply_json;
+mod reply_names;
+mod sse;
+mod unary;
+
 pub use call::{Call, Malformed, ReadRules, SkillMention};
 pub use fault::Fault;
 pub use operation::{Binding, Dialect, Operation, OperationGroup, Version, Versions};
-pub use reader::{Event, EventKind, Piece, Reader, TaskState};
+pub use reader::{ArtifactNote, Event, EventKind, Expectation, Piece, Reader, TaskState};
