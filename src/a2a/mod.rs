@@ -18,6 +18,14 @@ pub mod wire;
 
 use bytes::Bytes;
 
+mod json_number;
+mod json_scan;
+mod reply_facts;
+mod reply_json;
+mod reply_names;
+mod sse;
+mod unary;
+
 pub use call::{Call, Malformed, ReadRules, SkillMention};
 pub use fault::Fault;
 pub use head::Head;
@@ -108,3 +116,4 @@ pub fn render_malformed(malformed: &Malformed, binding: Binding) -> Answer {
     };
     render(malformed.fault, Some(dialect), malformed.rpc_id.as_deref())
 }
+pub use reader::{ArtifactNote, Event, EventKind, Expectation, Piece, Reader, TaskState};

@@ -1,7 +1,10 @@
 //! Incremental reading of an agent's reply: bytes in, judged pieces out.
 
 use super::operation::{Operation, Version};
-use bytes::Bytes;
+use super::reply_json::{Codes, Probe};
+use super::sse::EventStream;
+use super::unary::Unary;
+use bytes::{Bytes, BytesMut};
 
 /// What kind of object an event or a unary result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +36,23 @@ pub enum TaskState {
     Rejected,
     AuthRequired,
     Unknown,
+}
+
+impl TaskState {
+    /// The state that `word` spells in either version (`a2a-protocol.md` i.2), else `Unknown`.
+    pub fn parse(word: &str) -> TaskState {
+        match word.strip_prefix("TASK_STATE_").unwrap_or(word) {
+            "submitted" | "SUBMITTED" => TaskState::Submitted,
+            "working" | "WORKING" => TaskState::Working,
+            "input-required" | "INPUT_REQUIRED" => TaskState::InputRequired,
+            "completed" | "COMPLETED" => TaskState::Completed,
+            "canceled" | "CANCELED" | "cancelled" | "CANCELLED" => TaskState::Canceled,
+            "failed" | "FAILED" => TaskState::Failed,
+            "rejected" | "REJECTED" => TaskState::Rejected,
+            "auth-required" | "AUTH_REQUIRED" => TaskState::AuthRequired,
+            _ => TaskState::Unknown,
+        }
+    }
 }
 
 /// What is recorded about an artifact; never its content.
@@ -70,8 +90,9 @@ pub enum Piece {
     Pass(Bytes),
     /// A whole, judged event: bind what it names, then release the bytes.
     Event(Bytes, Event),
-    /// Something oversize began that cannot be judged whole: its ids were read, bind them, then
-    /// release. The record says `response: unjudged`.
+    /// The end of something oversize, whose beginning went out as [`Piece::Pass`]: bind what it
+    /// names, then release these last bytes. The record says `response: unjudged`. The bytes are
+    /// empty when it broke off or proved malformed after a part had gone out.
     Unjudged(Bytes, Event),
     /// Not well-formed for the binding: withhold it, answer with InvalidAgentResponse, end.
     /// The code is for the record.
@@ -98,15 +119,162 @@ pub struct Expectation {
 }
 
 /// Takes chunks of any size and yields [`Piece`]s; any chunking yields the same events.
+///
+/// The bytes of all pieces, one after another, are the reply's, unless a [`Piece::Malformed`]
+/// ended it. Memory is bounded by `max_held` or `max_event` and one chunk.
+///
+/// - **Unary**: up to `max_held` bytes the one piece is the whole reply, at the end. Beyond that
+///   chunks pass as they come, but the one in which the JSON document closes waits for
+///   [`Reader::finish`] and comes with what the whole named.
+/// - **Event stream**: an event comes when its blank line has, with all its lines. Lines that
+///   stand alone between events (comments) pass when they are whole. Of an event over `max_event`
+///   all but the blank line passes before it is judged.
+///
+/// With `guard: false` nothing is withheld: what is malformed comes as an event if it named a
+/// task or context before the flaw, else as [`Piece::Pass`]; [`Reader::malformed`] tells of it.
+#[derive(Debug)]
 pub struct Reader {
-    _expectation: Expectation,
+    probe: Probe,
+    framing: Framing,
+    flaws: Flaws,
+}
+
+#[derive(Debug)]
+enum Framing {
+    Unary(Unary),
+    EventStream(EventStream),
 }
 
 impl Reader {
     /// A reader for one reply.
     pub fn new(expectation: Expectation) -> Reader {
+        let (framing, codes) = if expectation.event_stream {
+            let stream = EventStream::new(expectation.max_event);
+            let codes = Codes {
+                not_json: "non_json_event",
+                cut_off: "non_json_event",
+            };
+            (Framing::EventStream(stream), codes)
+        } else {
+            let unary = Unary::new(expectation.max_held);
+            let codes = Codes {
+                not_json: "not_json",
+                cut_off: "truncated",
+            };
+            (Framing::Unary(unary), codes)
+        };
         Reader {
-            _expectation: expectation,
+            probe: Probe::new(expectation.operation, expectation.rpc_id.as_deref(), codes),
+            framing,
+            flaws: Flaws {
+                guard: expectation.guard,
+                first: None,
+            },
         }
+    }
+
+    /// Reads one chunk; pieces are added to `out` in the order in which they are to be sent.
+    ///
+    /// After a [`Piece::Malformed`] everything is swallowed.
+    pub fn push(&mut self, chunk: Bytes, out: &mut Vec<Piece>) {
+        if chunk.is_empty() || self.flaws.ended() {
+            return;
+        }
+        match &mut self.framing {
+            Framing::Unary(unary) => unary.push(chunk, &mut self.probe, &mut self.flaws, out),
+            Framing::EventStream(stream) => {
+                stream.push(chunk, &mut self.probe, &mut self.flaws, out);
+            }
+        }
+    }
+
+    /// The reply has ended, properly or not; what was held comes out. To be called once.
+    ///
+    /// An event without its blank line passes and yields no event, as clients discard it; but if
+    /// a part of it was out already, what it named comes with the rest.
+    pub fn finish(&mut self, out: &mut Vec<Piece>) {
+        if self.flaws.ended() {
+            return;
+        }
+        match &mut self.framing {
+            Framing::Unary(unary) => unary.finish(&mut self.probe, &mut self.flaws, out),
+            Framing::EventStream(stream) => stream.finish(&mut self.probe, out),
+        }
+    }
+
+    /// The code of the first malformed thing, withheld or not.
+    ///
+    /// One of `empty`, `not_json`, `truncated`, `non_json_event`, `not_event_stream`, `bom`,
+    /// `not_object`, `too_deep`, `no_result`, `result_and_error`, `bad_result`, `bad_error`, `bad_jsonrpc`,
+    /// `bad_id`, `id_mismatch`, `ambiguous`.
+    pub fn malformed(&self) -> Option<&'static str> {
+        self.flaws.first
+    }
+}
+
+/// What was wrong with a reply, and whether that ends it.
+#[derive(Debug)]
+pub(super) struct Flaws {
+    guard: bool,
+    first: Option<&'static str>,
+}
+
+impl Flaws {
+    /// Notes a flaw. True when the guard ends the reply with it; the piece is then in `out`.
+    pub(super) fn end(&mut self, code: &'static str, out: &mut Vec<Piece>) -> bool {
+        self.first.get_or_insert(code);
+        if self.guard {
+            out.push(Piece::Malformed(code));
+        }
+        self.guard
+    }
+
+    /// Whether malformed things are withheld.
+    pub(super) fn guards(&self) -> bool {
+        self.guard
+    }
+
+    /// Whether a flaw has ended the reply.
+    pub(super) fn ended(&self) -> bool {
+        self.guard && self.first.is_some()
+    }
+}
+
+/// Bytes that wait; those of a single chunk are not copied.
+#[derive(Debug, Default)]
+pub(super) struct Hold {
+    one: Bytes,
+    many: BytesMut,
+}
+
+impl Hold {
+    pub(super) fn len(&self) -> usize {
+        self.one.len() + self.many.len()
+    }
+
+    pub(super) fn push(&mut self, bytes: Bytes) {
+        if self.len() == 0 {
+            self.one = bytes;
+            return;
+        }
+        if !self.one.is_empty() {
+            let first = std::mem::take(&mut self.one);
+            self.many.extend_from_slice(&first);
+        }
+        self.many.extend_from_slice(&bytes);
+    }
+
+    pub(super) fn take(&mut self) -> Bytes {
+        if self.many.is_empty() {
+            std::mem::take(&mut self.one)
+        } else {
+            self.many.split().freeze()
+        }
+    }
+
+    /// Everything held and `bytes` behind it.
+    pub(super) fn take_with(&mut self, bytes: Bytes) -> Bytes {
+        self.push(bytes);
+        self.take()
     }
 }

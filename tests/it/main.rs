@@ -10,3 +10,4 @@ mod tidy;
 #![allow(clippy::unwrap_used)]
 
 mod cards;
+mod replies;
