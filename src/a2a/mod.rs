@@ -10,8 +10,10 @@ pub mod fault;
 pub mod operation;
 pub mod reader;
 
+mod byte_run;
 mod json_number;
 mod json_scan;
+mod json_text;
 mod reply_facts;
 mod reply_json;
 mod reply_names;
