@@ -4,6 +4,7 @@
 //! within one chunk without escapes is lent, not copied.
 
 use super::json_number::Digits;
+use super::json_text::{Character, plain_length};
 
 /// Deepest nesting that is read. Agents put free-form data into artifacts, so this is wider than
 /// what we take from callers; one bit per level is kept.
@@ -112,8 +113,7 @@ pub(super) struct Scanner {
     room: usize,
     spilled: bool,
     whole: bool,
-    /// Continuation bytes to come, and the range of the next one.
-    utf8: (u8, u8, u8),
+    character: Character,
     unit: u16,
     digits: u8,
     high: u16,
@@ -130,7 +130,7 @@ impl Scanner {
             room: 0,
             spilled: false,
             whole: true,
-            utf8: (0, 0, 0),
+            character: Character::default(),
             unit: 0,
             digits: 0,
             high: 0,
@@ -361,36 +361,39 @@ impl Scanner {
             self.lone_surrogate();
         }
         while let Some(&byte) = bytes.get(*at) {
-            if self.utf8.0 > 0 {
-                self.continuation(byte)?;
-            } else {
-                match byte {
-                    b'"' => {
-                        let to = *at;
-                        *at += 1;
-                        if self.is_key {
-                            self.state = State::Colon;
-                        } else {
-                            self.after_value();
-                        }
-                        if !self.spilled {
-                            return Ok(Step::Text(Some((from, to))));
-                        }
-                        self.keep(&bytes[from..to]);
-                        return Ok(Step::Text(None));
-                    }
-                    b'\\' => {
-                        self.spill(&bytes[from..*at]);
-                        *at += 1;
-                        self.state = State::Escape;
-                        return Ok(Step::More);
-                    }
-                    0..0x20 => return Err(Flaw::Syntax),
-                    0x80.. => self.lead(byte)?,
-                    _ => {}
-                }
+            if self.character.is_open() {
+                self.character = self.character.go_on(byte).ok_or(Flaw::Syntax)?;
+                *at += 1;
+                continue;
             }
-            *at += 1;
+            match byte {
+                b'"' => {
+                    let to = *at;
+                    *at += 1;
+                    if self.is_key {
+                        self.state = State::Colon;
+                    } else {
+                        self.after_value();
+                    }
+                    if !self.spilled {
+                        return Ok(Step::Text(Some((from, to))));
+                    }
+                    self.keep(&bytes[from..to]);
+                    return Ok(Step::Text(None));
+                }
+                b'\\' => {
+                    self.spill(&bytes[from..*at]);
+                    *at += 1;
+                    self.state = State::Escape;
+                    return Ok(Step::More);
+                }
+                0..0x20 => return Err(Flaw::Syntax),
+                0x80.. => {
+                    self.character = Character::begin(byte).ok_or(Flaw::Syntax)?;
+                    *at += 1;
+                }
+                _ => *at += plain_length(&bytes[*at..]),
+            }
         }
         self.spill(&bytes[from..]);
         Ok(Step::More)
@@ -399,30 +402,6 @@ impl Scanner {
     fn spill(&mut self, run: &[u8]) {
         self.keep(run);
         self.spilled = true;
-    }
-
-    /// First byte of a character (RFC 3629 section 4: no overlong forms, no surrogates).
-    fn lead(&mut self, byte: u8) -> Result<(), Flaw> {
-        self.utf8 = match byte {
-            0xC2..=0xDF => (1, 0x80, 0xBF),
-            0xE0 => (2, 0xA0, 0xBF),
-            0xE1..=0xEC | 0xEE..=0xEF => (2, 0x80, 0xBF),
-            0xED => (2, 0x80, 0x9F),
-            0xF0 => (3, 0x90, 0xBF),
-            0xF1..=0xF3 => (3, 0x80, 0xBF),
-            0xF4 => (3, 0x80, 0x8F),
-            _ => return Err(Flaw::Syntax),
-        };
-        Ok(())
-    }
-
-    fn continuation(&mut self, byte: u8) -> Result<(), Flaw> {
-        let (left, low, high) = self.utf8;
-        if byte < low || byte > high {
-            return Err(Flaw::Syntax);
-        }
-        self.utf8 = (left - 1, 0x80, 0xBF);
-        Ok(())
     }
 
     fn escape(&mut self, byte: u8, at: &mut usize) -> Result<Step, Flaw> {
@@ -490,3 +469,6 @@ impl Scanner {
         self.whole = false;
     }
 }
+
+#[cfg(test)]
+mod tests;

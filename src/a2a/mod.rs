@@ -18,8 +18,10 @@ pub mod wire;
 
 use bytes::Bytes;
 
+mod byte_run;
 mod json_number;
 mod json_scan;
+mod json_text;
 mod reply_facts;
 mod reply_json;
 mod reply_names;

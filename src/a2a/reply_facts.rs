@@ -187,10 +187,11 @@ impl Facts {
 
     fn payload(&mut self, operation: Operation) -> Result<Event, &'static str> {
         if let Some(payload) = self.wrapped {
-            // A second set of ids beside the wrapper is what another client would act on.
-            if self.bare_id.is_some()
-                || self.bare_task_id.is_some()
-                || self.bare_context_id.is_some()
+            // Other ids beside the wrapper are what another client would act on.
+            let other = |bare: &Option<Box<str>>, wrapped| bare.is_some() && bare != wrapped;
+            if other(&self.bare_id, &self.task_id)
+                || other(&self.bare_task_id, &self.task_id)
+                || other(&self.bare_context_id, &self.context_id)
             {
                 return Err("ambiguous");
             }

@@ -3,6 +3,7 @@
 //! WHATWG HTML section 9.2.6: lines end in LF, CRLF or CR; the `data` lines of an event join with
 //! LF; an event ends with a blank line. What the stream's bytes were is what leaves.
 
+use super::byte_run::run_length;
 use super::reader::{Event, Flaws, Hold, Piece};
 use super::reply_json::Probe;
 use bytes::Bytes;
@@ -322,8 +323,5 @@ impl Lines {
 
 /// Where the line ends, or the chunk.
 fn end_of_run(chunk: &[u8], from: usize) -> usize {
-    chunk[from..]
-        .iter()
-        .position(|byte| matches!(byte, b'\n' | b'\r'))
-        .map_or(chunk.len(), |length| from + length)
+    from + run_length(&chunk[from..], |byte| (byte == b'\n') | (byte == b'\r'))
 }
