@@ -4,4 +4,5 @@
 //! core and `config`. Invariants: only [`admit`](self) can make a permit, and only from a recorded
 //! allow. Start reading at [`ports`].
 
+pub mod cards;
 pub mod ports;
