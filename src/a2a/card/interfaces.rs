@@ -1,11 +1,14 @@
 //! Which of a card's interfaces we offer, and under which public addresses.
 
 use super::Interface;
-use super::address::Address;
+use super::address::{Address, names_backend};
 use super::read::{Member, Node, find};
 use super::rewrite::{CardFault, DropReason, DroppedInterface, Publication};
 use super::security::{Shapes, quoted};
 use crate::a2a::operation::{Binding, Dialect, Version, Versions};
+
+/// More paths than any agent has; it bounds the search for a path that is taken.
+const MAX_INTERFACES: usize = 64;
 
 /// The members that carry addresses, in both shapes.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +107,9 @@ impl Offer {
             let binding = find(members, "protocolBinding").and_then(Node::text);
             let version = find(members, "protocolVersion").and_then(Node::text);
             let tenant = match find(members, "tenant") {
-                Some(Node::Text(raw, _)) => Some((*raw).to_owned()),
+                Some(Node::Text(raw, text)) if !names_backend(text, publication) => {
+                    Some((*raw).to_owned())
+                }
                 Some(_) | None => None,
             };
             let known = version.and_then(version_of);
@@ -247,6 +252,7 @@ impl Offer {
         } else {
             backend_path
         };
+        let full = self.interfaces.len() >= MAX_INTERFACES;
         let known = self
             .interfaces
             .iter_mut()
@@ -258,6 +264,7 @@ impl Offer {
                 known.versions.insert(dialect.version);
                 Ok(())
             }
+            None if full => Err(DropReason::TooMany),
             None => {
                 let mut versions = Versions::default();
                 versions.insert(dialect.version);

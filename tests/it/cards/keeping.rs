@@ -228,11 +228,12 @@ fn listed_interfaces_need_no_card() {
             v1_0: true,
         },
     };
-    one.interfaces = Interfaces::Listed(vec![listed.clone()]);
+    let listed = [listed];
+    one.interfaces = Interfaces::Listed(listed.to_vec());
     let store = CardStore::for_snapshot(&snapshot(GW, vec![one]), None, 0);
-    assert_eq!(*store.interfaces(0), [listed.clone()]);
+    assert_eq!(*store.interfaces(0), listed);
     store.apply(0, fetched("<html>"), 1);
-    assert_eq!(*store.interfaces(0), [listed]);
+    assert_eq!(*store.interfaces(0), listed);
     assert!(store.interfaces(7).is_empty());
 }
 
