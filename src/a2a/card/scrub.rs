@@ -86,16 +86,13 @@ impl<'p> Scrubber<'p> {
             path.push('.');
         }
         path.push_str(&member.name);
-        if self.mentions(&member.name) {
-            self.leaks.push(path.as_str().into());
-        }
         let goes =
             self.scrub(&mut member.value, path) || names_backend(&member.name, self.publication);
         let required = KEPT.contains(&member.name.as_ref()) && !path.contains(".params.");
-        if goes && required {
-            self.leaks.push(path.as_str().into());
-        } else if goes {
+        if goes && !required {
             self.removed.push(path.as_str().into());
+        } else if goes || self.mentions(&member.name) {
+            self.leaks.push(path.as_str().into());
         }
         path.truncate(kept);
         !goes || required
