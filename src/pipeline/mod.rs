@@ -5,6 +5,7 @@
 //! allow. Start reading at [`ports`].
 
 pub mod metrics;
+pub mod cards;
 pub mod ports;
 pub mod request_id;
 

@@ -1,3 +1,6 @@
-//! Agent Cards: case files for rewriting, properties, and the fetcher against raw servers.
+//! Agent Cards: case files for rewriting, properties, the store, and the fetcher against raw
+//! servers.
 
+mod fetching;
+mod keeping;
 mod rewriting;

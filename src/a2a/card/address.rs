@@ -74,7 +74,7 @@ impl<'a> Address<'a> {
 
     /// Whether this address gives the backend away: its host on any port, or a host that only
     /// makes sense next to the agent.
-    pub(super) fn names_backend(&self, publication: &Publication<'_>) -> bool {
+    fn names_backend(&self, publication: &Publication<'_>) -> bool {
         same_host(self.host, publication.backend_host)
             || is_everywhere(self.host)
             || self.is_declared(publication)
@@ -97,6 +97,11 @@ impl<'a> Address<'a> {
             _ => None,
         })
     }
+}
+
+/// Whether `text` as a whole is an address that gives the backend away.
+pub(super) fn names_backend(text: &str, publication: &Publication<'_>) -> bool {
+    Address::parse(text).is_some_and(|address| address.names_backend(publication))
 }
 
 /// Host without brackets, and the port where one is written.

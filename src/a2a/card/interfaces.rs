@@ -1,11 +1,14 @@
 //! Which of a card's interfaces we offer, and under which public addresses.
 
 use super::Interface;
-use super::address::Address;
+use super::address::{Address, names_backend};
 use super::read::{Member, Node, find};
 use super::rewrite::{CardFault, DropReason, DroppedInterface, Publication};
 use super::security::{Shapes, quoted};
 use crate::a2a::operation::{Binding, Dialect, Version, Versions};
+
+/// More paths than any agent has; it bounds the search for a path that is taken.
+const MAX_INTERFACES: usize = 64;
 
 /// The members that carry addresses, in both shapes.
 #[derive(Debug, Clone, Copy)]
@@ -103,10 +106,7 @@ impl Offer {
             let url = find(members, "url").and_then(Node::text).unwrap_or("");
             let binding = find(members, "protocolBinding").and_then(Node::text);
             let version = find(members, "protocolVersion").and_then(Node::text);
-            let tenant = match find(members, "tenant") {
-                Some(Node::Text(raw, _)) => Some((*raw).to_owned()),
-                Some(_) | None => None,
-            };
+            let tenant = tenant(members, publication);
             let known = version.and_then(version_of);
             if let Some(mut entry) = offer.place(url, binding, known, publication) {
                 entry.version = version.map(str::to_owned);
@@ -161,12 +161,12 @@ impl Offer {
             };
             if versions.v1_0 && !addresses.supported.is_empty() {
                 let mut entry = entry(Version::V1_0);
-                entry.tenant = tenant_of(addresses.supported, entry.dialect);
+                entry.tenant = tenant_of(addresses.supported, entry.dialect, publication);
                 offer.supported.push(entry);
             }
             if versions.v0_3 && !addresses.supported.is_empty() {
                 let mut entry = entry(Version::V0_3);
-                entry.tenant = tenant_of(addresses.supported, entry.dialect);
+                entry.tenant = tenant_of(addresses.supported, entry.dialect, publication);
                 offer.supported.push(entry);
             }
             if versions.v0_3 && addresses.url.is_some() {
@@ -247,6 +247,7 @@ impl Offer {
         } else {
             backend_path
         };
+        let full = self.interfaces.len() >= MAX_INTERFACES;
         let known = self
             .interfaces
             .iter_mut()
@@ -258,6 +259,7 @@ impl Offer {
                 known.versions.insert(dialect.version);
                 Ok(())
             }
+            None if full => Err(DropReason::TooMany),
             None => {
                 let mut versions = Versions::default();
                 versions.insert(dialect.version);
@@ -366,7 +368,19 @@ fn older_shape_version(text: &str) -> Option<Version> {
     }
 }
 
-fn tenant_of(supported: &[Node<'_>], dialect: Dialect) -> Option<String> {
+/// The raw string of `tenant`, unless it is an address of the backend.
+fn tenant(members: &[Member<'_>], publication: &Publication<'_>) -> Option<String> {
+    match find(members, "tenant") {
+        Some(Node::Text(raw, text)) if !names_backend(text, publication) => Some((*raw).to_owned()),
+        Some(_) | None => None,
+    }
+}
+
+fn tenant_of(
+    supported: &[Node<'_>],
+    dialect: Dialect,
+    publication: &Publication<'_>,
+) -> Option<String> {
     supported.iter().find_map(|node| {
         let Node::Object(members) = node else {
             return None;
@@ -375,10 +389,7 @@ fn tenant_of(supported: &[Node<'_>], dialect: Dialect) -> Option<String> {
         let version = find(members, "protocolVersion").and_then(Node::text)?;
         let same = binding_of(binding) == Some(dialect.binding)
             && version_of(version) == Some(dialect.version);
-        match (same, find(members, "tenant")) {
-            (true, Some(Node::Text(raw, _))) => Some((*raw).to_owned()),
-            (true | false, _) => None,
-        }
+        same.then(|| tenant(members, publication)).flatten()
     })
 }
 

@@ -76,6 +76,8 @@ pub enum DropReason {
     Query,
     /// Another interface of the card has its public path and leads elsewhere.
     PathTaken,
+    /// The card has more than 64 different paths.
+    TooMany,
 }
 
 impl DropReason {
@@ -89,6 +91,7 @@ impl DropReason {
             DropReason::Path => "path_outside_base",
             DropReason::Query => "address_with_query",
             DropReason::PathTaken => "path_taken",
+            DropReason::TooMany => "too_many",
         }
     }
 }
@@ -139,16 +142,25 @@ impl fmt::Display for CardFault {
             CardFault::WrongType(name) => {
                 write!(f, "`{name}` in the agent's card has the wrong type")
             }
+            CardFault::NoInterface(dropped) if dropped.is_empty() => f.write_str(
+                "none of the listed `interfaces` has a version of the shape of the agent's card",
+            ),
             CardFault::NoInterface(dropped) => {
                 f.write_str("the agent's card has no interface that can be offered")?;
-                for one in dropped {
+                for one in dropped.iter().take(SAID) {
                     write!(f, "; `{}`: {}", one.address, one.reason.label())?;
+                }
+                if let Some(more) = dropped.len().checked_sub(SAID).filter(|more| *more > 0) {
+                    write!(f, "; and {more} more")?;
                 }
                 f.write_str("; list them under `interfaces` if they lead to this backend")
             }
         }
     }
 }
+
+/// How many interfaces an error names.
+const SAID: usize = 5;
 
 /// Makes the card that we publish.
 ///

@@ -1,6 +1,6 @@
 //! Looks through what a card keeps for the backend's address.
 
-use super::address::Address;
+use super::address::names_backend;
 use super::read::{Member, Node};
 use super::rewrite::Publication;
 
@@ -69,8 +69,7 @@ impl<'p> Scrubber<'p> {
                 false
             }
             Node::Text(_, text) => {
-                let whole = Address::parse(text)
-                    .is_some_and(|address| address.names_backend(self.publication));
+                let whole = names_backend(text, self.publication);
                 if !whole && self.mentions(text) {
                     self.leaks.push(path.as_str().into());
                 }
@@ -87,15 +86,13 @@ impl<'p> Scrubber<'p> {
             path.push('.');
         }
         path.push_str(&member.name);
-        if self.mentions(&member.name) {
-            self.leaks.push(path.as_str().into());
-        }
-        let goes = self.scrub(&mut member.value, path);
+        let goes =
+            self.scrub(&mut member.value, path) || names_backend(&member.name, self.publication);
         let required = KEPT.contains(&member.name.as_ref()) && !path.contains(".params.");
-        if goes && required {
-            self.leaks.push(path.as_str().into());
-        } else if goes {
+        if goes && !required {
             self.removed.push(path.as_str().into());
+        } else if goes || self.mentions(&member.name) {
+            self.leaks.push(path.as_str().into());
         }
         path.truncate(kept);
         !goes || required

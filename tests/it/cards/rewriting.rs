@@ -323,3 +323,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn cards_made_to_exhaust_are_answered() {
+    let open = "[".repeat(1 << 20);
+    let nested = format!("{}{}", &open[..1 << 19], "]".repeat(1 << 19));
+    let fault =
+        |text: &str| with_publication(&spec(), |p| rewrite(text.as_bytes(), p)).unwrap_err();
+    assert_eq!(fault(&open).label(), "not_json");
+    assert_eq!(fault(&nested).label(), "too_deep");
+
+    let many: Vec<Value> = (0..10_000)
+        .map(|n| {
+            json!({"url": format!("http://b.example.com:8080/a2a/{n}"),
+                "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+        })
+        .collect();
+    let card = json!({"name": "w", "supportedInterfaces": many}).to_string();
+    let published = with_publication(&spec(), |p| rewrite(card.as_bytes(), p)).unwrap();
+    assert_eq!(published.interfaces.len(), 64);
+    assert_eq!(published.dropped.len(), 10_000 - 64);
+    assert_eq!(published.dropped[0].reason.label(), "too_many");
+}

@@ -1,0 +1,177 @@
+//! Fetches Agent Cards over HTTP/1.1, for ourselves and never for a caller.
+
+use crate::pipeline::cards::{
+    CardSource, CardTarget, FetchFailure, FetchFailureKind, FetchOutcome, Known,
+};
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATCH};
+use reqwest::{Client, Response, redirect, retry};
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Largest card that is read.
+const MAX_CARD: usize = 1024 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// For one path, from the connection to the last byte of the body.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The HTTP client for cards.
+pub struct CardFetcher {
+    client: Client,
+}
+
+/// Why the client could not be made.
+#[derive(Debug)]
+pub struct CardFetcherError(String);
+
+impl std::fmt::Display for CardFetcherError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot make the client for agent cards: {}", self.0)
+    }
+}
+
+impl std::error::Error for CardFetcherError {}
+
+impl CardFetcher {
+    /// A client that follows no redirects, uses no proxy, repeats nothing, and sends no more than
+    /// it is told.
+    ///
+    /// # Errors
+    ///
+    /// When TLS cannot be set up.
+    pub fn new() -> Result<CardFetcher, CardFetcherError> {
+        CardFetcher::with_timeouts(CONNECT_TIMEOUT, TOTAL_TIMEOUT)
+    }
+
+    /// The same with other bounds than 3 s for the connection and 5 s for the whole exchange.
+    ///
+    /// # Errors
+    ///
+    /// When TLS cannot be set up.
+    pub fn with_timeouts(
+        connect: Duration,
+        total: Duration,
+    ) -> Result<CardFetcher, CardFetcherError> {
+        // Backends are plain HTTP. Trusting no root at all, rather than the system's, keeps the
+        // client independent of what the machine has installed.
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| CardFetcherError(error.to_string()))?
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .referer(false)
+            .pool_max_idle_per_host(0)
+            .connect_timeout(connect)
+            .timeout(total)
+            .build()
+            .map_err(|error| CardFetcherError(error.to_string()))?;
+        Ok(CardFetcher { client })
+    }
+
+    /// One request; `Ok(None)` sends on to the next path.
+    async fn ask(
+        &self,
+        target: &CardTarget,
+        path: &str,
+        known: Option<&Known>,
+    ) -> Result<Option<FetchOutcome>, FetchFailureKind> {
+        let url = format!("http://{}{path}", target.authority);
+        let mut request = self
+            .client
+            .get(url)
+            .header("Portcullis-Purpose", "card")
+            .header(ACCEPT, "application/json")
+            .header(ACCEPT_ENCODING, "identity");
+        let known = known.filter(|known| *known.path == *path);
+        if let Some(known) = known {
+            request = request.header(IF_NONE_MATCH, &*known.etag);
+        }
+        let response = request.send().await.map_err(|error| classify(&error))?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_MODIFIED if known.is_some() => {
+                return Ok(Some(FetchOutcome::NotModified));
+            }
+            // On these only: an agent that is ill must not change which card is asked for (FC-18).
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => return Ok(None),
+            status if status.is_redirection() && status != StatusCode::NOT_MODIFIED => {
+                return Err(FetchFailureKind::Redirected(status.as_u16()));
+            }
+            status => return Err(FetchFailureKind::Status(status.as_u16())),
+        }
+        let encoded = response
+            .headers()
+            .get_all(CONTENT_ENCODING)
+            .iter()
+            .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+        if encoded {
+            return Err(FetchFailureKind::Encoded);
+        }
+        let etag = response.headers().get(ETAG);
+        let etag = etag.and_then(|etag| etag.to_str().ok()).map(Box::from);
+        let body = read_body(response).await?;
+        Ok(Some(FetchOutcome::Fetched {
+            body,
+            etag,
+            path: path.into(),
+        }))
+    }
+}
+
+#[async_trait]
+impl CardSource for CardFetcher {
+    async fn fetch(&self, target: &CardTarget, known: Option<&Known>) -> FetchOutcome {
+        let mut last: &str = "";
+        for path in &target.paths {
+            last = path;
+            match self.ask(target, path, known).await {
+                Ok(Some(outcome)) => return outcome,
+                Ok(None) => {}
+                Err(kind) => {
+                    return FetchOutcome::Failed(FetchFailure {
+                        path: path.clone(),
+                        kind,
+                    });
+                }
+            }
+        }
+        FetchOutcome::Failed(FetchFailure {
+            path: last.into(),
+            kind: FetchFailureKind::NotFound,
+        })
+    }
+}
+
+fn classify(error: &reqwest::Error) -> FetchFailureKind {
+    if error.is_timeout() {
+        FetchFailureKind::TimedOut
+    } else if error.is_connect() {
+        FetchFailureKind::Unreachable
+    } else {
+        FetchFailureKind::Broken
+    }
+}
+
+async fn read_body(mut response: Response) -> Result<Bytes, FetchFailureKind> {
+    let announced = response.content_length().unwrap_or(0);
+    if usize::try_from(announced).map_or(true, |length| length > MAX_CARD) {
+        return Err(FetchFailureKind::TooLarge);
+    }
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| classify(&error))? {
+        if body.len() + chunk.len() > MAX_CARD {
+            return Err(FetchFailureKind::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}

@@ -1,0 +1,385 @@
+//! The current card of each agent: what is kept, what replaces it, when to ask again.
+//!
+//! One store belongs to one generation. Requests only read it: nothing that a caller does causes
+//! a fetch. The last good card stays until a better one comes (I-8).
+
+mod outcome;
+mod refresh;
+mod state;
+
+pub use outcome::{CardTarget, CardTrouble, FetchFailure, FetchFailureKind, FetchOutcome, Known};
+pub use refresh::{CardSource, Observe, RefreshPorts, run_refresh};
+pub use state::{CardChange, CardNotice, CardNoticeKind, CardState, CardView, Current};
+
+use super::ports::{Random, UnixMillis};
+use crate::a2a::card::{CardFault, Interface, Publication, Published, SecuritySchemes, rewrite};
+use crate::a2a::{Binding, Dialect, Version};
+use crate::config::snapshot::{Agent, Backend, Interfaces, Snapshot};
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// What the gateway proxies, and so may offer in a card.
+pub const OFFERED: [Dialect; 2] = [
+    Dialect {
+        binding: Binding::JsonRpc,
+        version: Version::V0_3,
+    },
+    Dialect {
+        binding: Binding::JsonRpc,
+        version: Version::V1_0,
+    },
+];
+
+/// How often a good card is asked for again.
+const REFRESH: Duration = Duration::from_secs(300);
+/// The longest wait between attempts while there is no good card.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The cards of one generation's agents.
+pub struct CardStore {
+    slots: Vec<Slot>,
+}
+
+struct Slot {
+    agent: Arc<Agent>,
+    public_base: Box<str>,
+    /// What the operator listed; empty for `interfaces: auto`.
+    listed: Arc<[Interface]>,
+    state: ArcSwap<CardState>,
+    /// Attempts since the last good answer.
+    failures: AtomicU32,
+    refresh: Notify,
+}
+
+impl CardStore {
+    /// The store of a new generation.
+    ///
+    /// Cards of agents whose backend is the same are carried over from `previous` and rewritten
+    /// for the new configuration. Cards name the public URL of the first listener.
+    pub fn for_snapshot(
+        snapshot: &Snapshot,
+        previous: Option<&CardStore>,
+        now: UnixMillis,
+    ) -> CardStore {
+        let base = snapshot.listeners.first();
+        let base = base.map_or("", |listener| &listener.public_url);
+        let slots = snapshot.agents.iter().map(|agent| {
+            let slot = Slot::new(agent, base, now);
+            let old = previous.and_then(|store| {
+                store.slots.iter().find(|old| {
+                    old.agent.name == agent.name && same_source(&old.agent.backend, &agent.backend)
+                })
+            });
+            if let Some(old) = old {
+                slot.take_over(old, now);
+            }
+            slot
+        });
+        CardStore {
+            slots: slots.collect(),
+        }
+    }
+
+    /// What a card request for the agent gets; `agent` is [`Agent::index`].
+    pub fn card(&self, agent: usize) -> CardView {
+        let Some(slot) = self.slots.get(agent) else {
+            return CardView::Missing(LONGEST_WAIT.as_secs());
+        };
+        match &**slot.state.load() {
+            CardState::Current(current) => {
+                CardView::Ready(Arc::clone(&current.published), current.published_at)
+            }
+            CardState::Absent { .. } => {
+                CardView::Missing(back_off(slot.failures.load(Ordering::Relaxed)).as_secs())
+            }
+            CardState::Withheld { .. } => CardView::Withheld,
+        }
+    }
+
+    /// The agent's interfaces: as listed, else as its current card says; empty without a card.
+    pub fn interfaces(&self, agent: usize) -> Arc<[Interface]> {
+        match self.slots.get(agent) {
+            Some(slot) => slot.interfaces(),
+            None => Arc::from([]),
+        }
+    }
+
+    /// The state of the agent's card, for operators.
+    pub fn state(&self, agent: usize) -> Option<Arc<CardState>> {
+        Some(self.slots.get(agent)?.state.load_full())
+    }
+
+    /// Whether a good card is being served.
+    pub fn has_card(&self, agent: usize) -> bool {
+        matches!(self.card(agent), CardView::Ready(..))
+    }
+
+    /// Where the agent's card is asked for.
+    pub fn target(&self, agent: usize) -> Option<CardTarget> {
+        let backend = &self.slots.get(agent)?.agent.backend;
+        Some(CardTarget {
+            authority: backend.authority.clone(),
+            paths: backend.card_paths.clone(),
+        })
+    }
+
+    /// The path and validator of the last good answer, for a conditional request.
+    pub fn known(&self, agent: usize) -> Option<Known> {
+        match &**self.slots.get(agent)?.state.load() {
+            CardState::Current(current) => Some(Known {
+                path: current.path.clone(),
+                etag: current.upstream_etag.clone()?,
+            }),
+            CardState::Absent { .. } | CardState::Withheld { .. } => None,
+        }
+    }
+
+    /// Takes in what came of a fetch.
+    pub fn apply(&self, agent: usize, outcome: FetchOutcome, now: UnixMillis) -> CardChange {
+        match self.slots.get(agent) {
+            Some(slot) => slot.apply(outcome, now),
+            None => CardChange::Unchanged,
+        }
+    }
+
+    /// How long to wait before the next fetch: 5 minutes after a good answer or while a good card
+    /// is served, else 1, 2, 4 … 60 seconds; from three quarters to five quarters of that.
+    pub fn next_refresh(&self, agent: usize, random: &dyn Random) -> Duration {
+        let Some(slot) = self.slots.get(agent) else {
+            return REFRESH;
+        };
+        let wait = match &**slot.state.load() {
+            CardState::Current(_) => REFRESH,
+            CardState::Absent { .. } | CardState::Withheld { .. } => {
+                back_off(slot.failures.load(Ordering::Relaxed))
+            }
+        };
+        let mut byte = [0_u8];
+        random.fill(&mut byte);
+        wait * (384 + u32::from(byte[0])) / 512
+    }
+
+    /// Asks for a fetch now: for operators, never for callers.
+    pub fn refresh_now(&self, agent: usize) {
+        if let Some(slot) = self.slots.get(agent) {
+            slot.refresh.notify_one();
+        }
+    }
+
+    /// Waits for [`CardStore::refresh_now`].
+    pub async fn refresh_requested(&self, agent: usize) {
+        match self.slots.get(agent) {
+            Some(slot) => slot.refresh.notified().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Everything about cards that readiness and operators should hear of.
+    pub fn notices(&self) -> Vec<CardNotice> {
+        let notices = self.slots.iter().flat_map(|slot| {
+            slot.notices().into_iter().map(|kind| CardNotice {
+                agent: slot.agent.name.clone(),
+                kind,
+            })
+        });
+        notices.collect()
+    }
+}
+
+impl Slot {
+    fn new(agent: &Arc<Agent>, base: &str, now: UnixMillis) -> Slot {
+        let listed = match &agent.interfaces {
+            Interfaces::Auto => Arc::from([]),
+            Interfaces::Listed(listed) => Arc::from(listed.as_slice()),
+        };
+        Slot {
+            public_base: format!("{base}{}", agent.route).into_boxed_str(),
+            listed,
+            state: ArcSwap::from_pointee(CardState::Absent {
+                since: now,
+                reason: CardTrouble::NotAsked,
+            }),
+            failures: AtomicU32::new(0),
+            refresh: Notify::new(),
+            agent: Arc::clone(agent),
+        }
+    }
+
+    fn rewrite(&self, upstream: &[u8]) -> Result<Published, CardFault> {
+        let backend = &self.agent.backend;
+        let listed = match &self.agent.interfaces {
+            Interfaces::Auto => None,
+            Interfaces::Listed(listed) => Some(listed.as_slice()),
+        };
+        rewrite(
+            upstream,
+            &Publication {
+                public_base: &self.public_base,
+                backend_host: &backend.host,
+                backend_port: backend.port,
+                backend_base_path: &backend.base_path,
+                also_origins: &[],
+                listed,
+                schemes: &SecuritySchemes::default(),
+                offered: &OFFERED,
+            },
+        )
+    }
+
+    fn take_over(&self, old: &Slot, now: UnixMillis) {
+        let state = old.state.load();
+        if let CardState::Current(current) = &**state {
+            match self.rewrite(&current.upstream) {
+                Ok(published) => {
+                    let next = current.with(published, now);
+                    self.state.store(Arc::new(CardState::Current(next)));
+                }
+                // The old form names what the new configuration may not: it is no last good card.
+                Err(fault) => self.state.store(Arc::new(CardState::Withheld {
+                    since: now,
+                    reason: CardTrouble::Fault(fault),
+                })),
+            }
+        } else {
+            self.state.store(Arc::clone(&state));
+        }
+    }
+
+    fn apply(&self, outcome: FetchOutcome, now: UnixMillis) -> CardChange {
+        let state = self.state.load_full();
+        let (body, etag, path) = match outcome {
+            FetchOutcome::Fetched { body, etag, path } => (body, etag, path),
+            FetchOutcome::Failed(failure) => {
+                return self.fail(&state, CardTrouble::Fetch(failure), now);
+            }
+            FetchOutcome::NotModified => {
+                return match &*state {
+                    CardState::Current(current) => {
+                        self.failures.store(0, Ordering::Relaxed);
+                        self.state.store(Arc::new(CardState::Current(Current {
+                            fetched_at: now,
+                            kept: None,
+                            ..current.clone()
+                        })));
+                        CardChange::Unchanged
+                    }
+                    // Nobody was asked conditionally, so 304 is no answer.
+                    CardState::Absent { .. } | CardState::Withheld { .. } => {
+                        let failure = FetchFailure {
+                            path: "".into(),
+                            kind: FetchFailureKind::Status(304),
+                        };
+                        self.fail(&state, CardTrouble::Fetch(failure), now)
+                    }
+                };
+            }
+        };
+        let published = match self.rewrite(&body) {
+            Ok(published) => published,
+            Err(fault) => return self.fail(&state, CardTrouble::Fault(fault), now),
+        };
+        self.failures.store(0, Ordering::Relaxed);
+        let (mut next, change) = match &*state {
+            CardState::Current(current) => {
+                let next = current.with(published, now);
+                let change = if Arc::ptr_eq(&next.published, &current.published) {
+                    CardChange::Unchanged
+                } else {
+                    CardChange::Changed {
+                        before: Arc::clone(&current.published),
+                        after: Arc::clone(&next.published),
+                    }
+                };
+                (next, change)
+            }
+            CardState::Absent { .. } | CardState::Withheld { .. } => {
+                let next = Current::first(published, now);
+                let change = CardChange::Installed(Arc::clone(&next.published));
+                (next, change)
+            }
+        };
+        next.fetched_at = now;
+        next.kept = None;
+        next.upstream = body;
+        next.upstream_etag = etag;
+        next.path = path;
+        self.state.store(Arc::new(CardState::Current(next)));
+        change
+    }
+
+    fn fail(&self, state: &CardState, reason: CardTrouble, now: UnixMillis) -> CardChange {
+        let failures = self.failures.load(Ordering::Relaxed);
+        self.failures
+            .store(failures.saturating_add(1), Ordering::Relaxed);
+        match state {
+            CardState::Current(current) => {
+                let since = current.kept.as_ref().map_or(now, |(since, _)| *since);
+                self.state.store(Arc::new(CardState::Current(Current {
+                    kept: Some((since, reason.clone())),
+                    ..current.clone()
+                })));
+                CardChange::Kept(reason)
+            }
+            CardState::Absent { since, .. } | CardState::Withheld { since, .. } => {
+                let (since, reason_kept) = (*since, reason.clone());
+                if reason.withholds() {
+                    self.state.store(Arc::new(CardState::Withheld {
+                        since,
+                        reason: reason_kept,
+                    }));
+                    CardChange::Withheld(reason)
+                } else {
+                    self.state.store(Arc::new(CardState::Absent {
+                        since,
+                        reason: reason_kept,
+                    }));
+                    CardChange::Absent(reason)
+                }
+            }
+        }
+    }
+
+    fn interfaces(&self) -> Arc<[Interface]> {
+        if let Interfaces::Listed(_) = self.agent.interfaces {
+            return Arc::clone(&self.listed);
+        }
+        match &**self.state.load() {
+            CardState::Current(current) => Arc::clone(&current.interfaces),
+            CardState::Absent { .. } | CardState::Withheld { .. } => Arc::clone(&self.listed),
+        }
+    }
+
+    fn notices(&self) -> Vec<CardNoticeKind> {
+        let state = self.state.load();
+        let current = match &**state {
+            CardState::Absent { reason, .. } | CardState::Withheld { reason, .. } => {
+                return vec![CardNoticeKind::NoCard(reason.clone())];
+            }
+            CardState::Current(current) => current,
+        };
+        let kept = current.kept.iter();
+        let kept = kept.map(|(since, reason)| CardNoticeKind::LastGood(*since, reason.clone()));
+        let (listed, published) = (&self.agent.skills, &current.published.skills);
+        let unlisted = published.iter().filter(|skill| !listed.contains(skill));
+        let vanished = listed.iter().filter(|skill| !published.contains(skill));
+        kept.chain(unlisted.cloned().map(CardNoticeKind::SkillUnlisted))
+            .chain(vanished.cloned().map(CardNoticeKind::SkillVanished))
+            .collect()
+    }
+}
+
+/// Whether two backends would be asked for the same card.
+fn same_source(left: &Backend, right: &Backend) -> bool {
+    left.host == right.host
+        && left.port == right.port
+        && left.base_path == right.base_path
+        && left.card_paths == right.card_paths
+}
+
+fn back_off(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(6);
+    LONGEST_WAIT.min(Duration::from_secs(1 << doublings))
+}

@@ -1,0 +1,160 @@
+//! What came of asking an agent for its card, and what that means for us.
+
+use crate::a2a::card::CardFault;
+use bytes::Bytes;
+use std::fmt;
+
+/// Where an agent's card is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardTarget {
+    /// `host:port` of the backend, as it goes into `Host`.
+    pub authority: Box<str>,
+    /// Absolute paths, in order; the next is tried on 404 and 405 only.
+    pub paths: Vec<Box<str>>,
+}
+
+/// What a conditional request needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The path that the validator belongs to.
+    pub path: Box<str>,
+    /// The agent's own entity tag.
+    pub etag: Box<str>,
+}
+
+/// What came of asking an agent for its card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FetchOutcome {
+    /// A reply with a body, not yet read as a card.
+    Fetched {
+        /// At most 1 MiB, not encoded.
+        body: Bytes,
+        /// The agent's own validator, for the next conditional request.
+        etag: Option<Box<str>>,
+        /// The path that answered.
+        path: Box<str>,
+    },
+    /// 304 to our validator.
+    NotModified,
+    /// No usable reply.
+    Failed(FetchFailure),
+}
+
+/// Why an agent's card could not be fetched. For log and journal only: it names internal paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchFailure {
+    /// The path that was tried last.
+    pub path: Box<str>,
+    /// What happened there.
+    pub kind: FetchFailureKind,
+}
+
+/// What went wrong with a fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FetchFailureKind {
+    /// No connection.
+    Unreachable,
+    /// No whole reply in time.
+    TimedOut,
+    /// The connection broke or the reply was no HTTP.
+    Broken,
+    /// 404 or 405 on every path.
+    NotFound,
+    /// Another status than 200.
+    Status(u16),
+    /// A redirect, which is never followed (FC-09).
+    Redirected(u16),
+    /// The reply came encoded although identity was asked for (FC-15).
+    Encoded,
+    /// More than 1 MiB.
+    TooLarge,
+}
+
+impl FetchFailureKind {
+    /// For records and metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            FetchFailureKind::Unreachable => "unreachable",
+            FetchFailureKind::TimedOut => "timed_out",
+            FetchFailureKind::Broken => "broken",
+            FetchFailureKind::NotFound => "not_found",
+            FetchFailureKind::Status(_) => "status",
+            FetchFailureKind::Redirected(_) => "redirected",
+            FetchFailureKind::Encoded => "encoded",
+            FetchFailureKind::TooLarge => "too_large",
+        }
+    }
+
+    /// Whether the agent did answer, with something that is no card (502), as opposed to not
+    /// having one now (503).
+    fn is_bad_reply(&self) -> bool {
+        match self {
+            FetchFailureKind::Redirected(_)
+            | FetchFailureKind::Encoded
+            | FetchFailureKind::TooLarge => true,
+            FetchFailureKind::Status(status) => (200..300).contains(status),
+            FetchFailureKind::Unreachable
+            | FetchFailureKind::TimedOut
+            | FetchFailureKind::Broken
+            | FetchFailureKind::NotFound => false,
+        }
+    }
+}
+
+/// Why there is no good card, or why a newer one was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CardTrouble {
+    /// It was not asked for yet.
+    NotAsked,
+    /// It could not be fetched.
+    Fetch(FetchFailure),
+    /// It could not be read or rewritten.
+    Fault(CardFault),
+}
+
+impl CardTrouble {
+    /// For records and metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            CardTrouble::NotAsked => "not_asked",
+            CardTrouble::Fetch(failure) => failure.kind.label(),
+            CardTrouble::Fault(fault) => fault.label(),
+        }
+    }
+
+    pub(super) fn withholds(&self) -> bool {
+        match self {
+            CardTrouble::NotAsked => false,
+            CardTrouble::Fetch(failure) => failure.kind.is_bad_reply(),
+            CardTrouble::Fault(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for CardTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CardTrouble::NotAsked => f.write_str("the agent's card was not fetched yet"),
+            CardTrouble::Fault(fault) => fault.fmt(f),
+            CardTrouble::Fetch(FetchFailure { path, kind }) => {
+                write!(f, "the agent's card could not be fetched from `{path}`: ")?;
+                match kind {
+                    FetchFailureKind::Unreachable => f.write_str("no connection"),
+                    FetchFailureKind::TimedOut => f.write_str("no whole reply in time"),
+                    FetchFailureKind::Broken => f.write_str("the reply broke off"),
+                    FetchFailureKind::NotFound => {
+                        f.write_str("not found on any path; set `backend.card`")
+                    }
+                    FetchFailureKind::Status(status) => write!(f, "status {status}"),
+                    FetchFailureKind::Redirected(status) => {
+                        write!(f, "redirect {status}, not followed; set `backend.card`")
+                    }
+                    FetchFailureKind::Encoded => {
+                        f.write_str("encoded although identity was asked for")
+                    }
+                    FetchFailureKind::TooLarge => f.write_str("larger than 1 MiB"),
+                }
+            }
+        }
+    }
+}
