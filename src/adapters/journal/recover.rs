@@ -1,0 +1,203 @@
+//! Reading a journal at start: where its chain stands, what is torn, which intents are open.
+
+use super::OpenError;
+use crate::audit::chain::{Broken, Chain, Checker, Why};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// What a journal holds at start.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Where the chain stands.
+    pub chain: Chain,
+    /// The last segment and how many of its bytes are whole records; `None` when there is none.
+    pub last: Option<(PathBuf, u64)>,
+    /// Bytes behind them that are no record.
+    pub torn_bytes: u64,
+    /// Intents without an outcome, by sequence number.
+    pub open: BTreeMap<u64, OpenIntent>,
+}
+
+/// An intent whose outcome is not known.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct OpenIntent {
+    pub request_id: String,
+    pub agent: String,
+    pub operation: Option<String>,
+    pub generation: u64,
+    pub policy_digest: String,
+}
+
+/// Reads segments from the newest back to the last opening of the journal: what was open before
+/// that was closed then.
+pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
+    let mut found = Found {
+        chain: Chain::START,
+        last: None,
+        torn_bytes: 0,
+        open: BTreeMap::new(),
+    };
+    let mut closed = HashSet::new();
+    let mut next: Option<Chain> = None;
+    for path in segments.iter().rev() {
+        let scan = scan(path, found.last.is_none())?;
+        if found.last.is_none() {
+            found.torn_bytes = scan.torn_bytes;
+            found.last = Some((path.clone(), scan.good_bytes));
+        }
+        let Some((start, end)) = scan.span else {
+            // Nothing whole in it: only the newest can be so, after a crash in its first write.
+            continue;
+        };
+        match next {
+            None => found.chain = end,
+            Some(next) if next != end => return Err(OpenError::Gap(path.clone())),
+            Some(_) => {}
+        }
+        next = Some(start);
+        for (sequence, intent) in scan.open {
+            if !closed.contains(&sequence) {
+                found.open.insert(sequence, intent);
+            }
+        }
+        closed.extend(scan.closed_elsewhere);
+        if scan.opening {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// One segment.
+struct Scan {
+    /// Where the chain stood before its first and after its last record.
+    span: Option<(Chain, Chain)>,
+    good_bytes: u64,
+    torn_bytes: u64,
+    open: BTreeMap<u64, OpenIntent>,
+    closed_elsewhere: HashSet<u64>,
+    opening: bool,
+}
+
+/// What recovery must know of a record; other members are skipped.
+#[derive(Deserialize)]
+struct Seen<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    request_id: Option<String>,
+    intent: Option<u64>,
+    agent: Option<String>,
+    operation: Option<String>,
+    #[serde(default)]
+    generation: u64,
+    policy_digest: Option<String>,
+    note: Option<String>,
+}
+
+fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
+    let failed = OpenError::io("read the journal's segment", path);
+    let file = File::open(path).map_err(&failed)?;
+    let size = file.metadata().map_err(&failed)?.len();
+    let mut reader = BufReader::with_capacity(256 << 10, file);
+    let mut scan = Scan {
+        span: None,
+        good_bytes: 0,
+        torn_bytes: 0,
+        open: BTreeMap::new(),
+        closed_elsewhere: HashSet::new(),
+        opening: false,
+    };
+    let mut checker: Option<(Chain, Checker)> = None;
+    let mut line = Vec::new();
+    let mut number = 0;
+    let mut torn: Option<Broken> = None;
+    loop {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line).map_err(&failed)?;
+        if length == 0 {
+            break;
+        }
+        number += 1;
+        let whole = line.pop_if(|byte| *byte == b'\n').is_some();
+        let broken = |why| Broken { line: number, why };
+        let result = if whole {
+            take(&mut checker, &line).map_err(broken)
+        } else {
+            Err(broken(Why::NotARecord))
+        };
+        match result {
+            // A whole record behind something that is none, or one out of place: that is no
+            // torn write, and cutting it off could hide what happened.
+            Err(error) if error.why != Why::NotARecord => return Err(damaged(path, error)),
+            Ok(seen) => {
+                if let Some(error) = torn {
+                    return Err(damaged(path, error));
+                }
+                let sequence = checker
+                    .as_ref()
+                    .map_or(0, |(_, checker)| checker.chain().sequence());
+                note(&mut scan, sequence, seen);
+                scan.good_bytes += length as u64;
+            }
+            Err(error) => torn = torn.or(Some(error)),
+        }
+    }
+    scan.torn_bytes = size.saturating_sub(scan.good_bytes);
+    if let (Some(error), false) = (torn, newest) {
+        return Err(damaged(path, error));
+    }
+    scan.span = checker.map(|(start, checker)| (start, checker.chain()));
+    Ok(scan)
+}
+
+/// Checks one line against the chain, and that it is JSON; the chain only moves when both hold.
+fn take<'l>(checker: &mut Option<(Chain, Checker)>, line: &'l [u8]) -> Result<Seen<'l>, Why> {
+    let mut next = match checker {
+        Some(running) => running.clone(),
+        None => {
+            let first = Checker::before(line).map_err(|broken| broken.why)?;
+            (first.chain(), first)
+        }
+    };
+    next.1.take(line).map_err(|broken| broken.why)?;
+    let seen = serde_json::from_slice(line).map_err(|_| Why::NotARecord)?;
+    *checker = Some(next);
+    Ok(seen)
+}
+
+fn note(scan: &mut Scan, sequence: u64, seen: Seen<'_>) {
+    match &*seen.kind {
+        "intent" => {
+            scan.open.insert(
+                sequence,
+                OpenIntent {
+                    request_id: seen.request_id.unwrap_or_default(),
+                    agent: seen.agent.unwrap_or_default(),
+                    operation: seen.operation,
+                    generation: seen.generation,
+                    policy_digest: seen.policy_digest.unwrap_or_default(),
+                },
+            );
+        }
+        "outcome" => {
+            if let Some(intent) = seen.intent
+                && scan.open.remove(&intent).is_none()
+            {
+                scan.closed_elsewhere.insert(intent);
+            }
+        }
+        "note" if seen.note.as_deref() == Some("opened") => {
+            scan.open.clear();
+            scan.opening = true;
+        }
+        _ => {}
+    }
+}
+
+fn damaged(path: &Path, broken: Broken) -> OpenError {
+    OpenError::Damaged(path.to_path_buf(), broken)
+}
