@@ -11,3 +11,4 @@ mod tidy;
 
 mod cards;
 mod replies;
+mod wire;

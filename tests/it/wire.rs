@@ -1,0 +1,229 @@
+//! Requests as bytes: which call each one is, or why it is none.
+//!
+//! `tests/cases/wire/*.json` are lists of cases: `name`, `headers` (default: `content-type:
+//! application/json`), `query`, `rules` (default: both versions, no skill selectors), `body`, and
+//! `expect`: the call without its empty fields, or the refusal with the answer to it. A body is a
+//! string or a list of pieces: strings, `{"hex": …}`, or `{"repeat": …, "times": n}`, where `#`
+//! becomes the count. `UPDATE_EXPECT=1` writes the expectations.
+#![allow(clippy::unwrap_used)]
+
+mod answers;
+mod properties;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use portcullis::a2a::{self, Binding, Call, Malformed, ReadRules, Version};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// One request, complete enough to be sent.
+pub struct Case {
+    pub name: String,
+    pub headers: HeaderMap,
+    pub query: Option<String>,
+    pub body: Vec<u8>,
+    pub rules: ReadRules,
+    pub expect: Value,
+}
+
+impl Case {
+    pub fn parse(&self) -> Result<Call, Malformed> {
+        let head = a2a::head::read(&self.headers, self.query.as_deref())?;
+        a2a::parse(Binding::JsonRpc, &head, &self.body, &self.rules)
+    }
+}
+
+/// Every case of every file; names begin with the file's.
+pub fn cases() -> Vec<Case> {
+    let of = |path: PathBuf| {
+        let file = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let cases = read(&path);
+        cases
+            .iter()
+            .map(|case| load(&file, case))
+            .collect::<Vec<_>>()
+    };
+    files().into_iter().flat_map(of).collect()
+}
+
+#[test]
+fn every_request_is_one_call_or_refused() {
+    let update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let mut wrong = Vec::new();
+    for path in files() {
+        let file = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let mut cases = read(&path);
+        for case in &mut cases {
+            let loaded = load(&file, case);
+            let found = check(&loaded);
+            if update {
+                case["expect"] = found;
+            } else if found != loaded.expect {
+                wrong.push(format!(
+                    "{}: found {found}, expected {}",
+                    loaded.name, loaded.expect
+                ));
+            }
+        }
+        if update {
+            std::fs::write(&path, written(&cases)).unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a request turns out to be, as its case file says it.
+fn check(case: &Case) -> Value {
+    match case.parse() {
+        Ok(call) => json!({ "call": shown(&call) }),
+        Err(malformed) => {
+            let answer = a2a::render_malformed(&malformed, Binding::JsonRpc);
+            let body: Value = serde_json::from_slice(&answer.body).unwrap();
+            json!({ "refused": {
+                "fault": format!("{:?}", malformed.fault),
+                "code": malformed.code,
+                "operation": malformed.operation.map(a2a::Operation::name),
+                "version": malformed.version.map(Version::label),
+                "id": malformed.rpc_id,
+                "status": answer.status,
+                "error": body["error"]["code"],
+            }})
+        }
+    }
+}
+
+/// A call without what is empty. Matched in full, so that no field is forgotten.
+fn shown(call: &Call) -> Value {
+    let Call {
+        dialect,
+        operation,
+        rpc_id,
+        tenant,
+        message_id,
+        task_id,
+        context_id,
+        reference_task_ids,
+        inline_push,
+        push_urls,
+        file_urls,
+        extensions,
+        skill_mentions,
+    } = call;
+    let mentions: Vec<_> = skill_mentions
+        .iter()
+        .map(|m| json!([m.selector, m.value]))
+        .collect();
+    let all = json!({
+        "version": dialect.version.label(),
+        "operation": operation.name(),
+        "rpc_id": rpc_id,
+        "tenant": tenant,
+        "message_id": message_id,
+        "task_id": task_id,
+        "context_id": context_id,
+        "reference_task_ids": reference_task_ids,
+        "inline_push": inline_push.then_some(true),
+        "push_urls": push_urls,
+        "file_urls": file_urls,
+        "extensions": extensions,
+        "skill_mentions": mentions,
+    });
+    let full =
+        |value: &Value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty());
+    let members = all
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, value)| full(value));
+    Value::Object(
+        members
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/wire");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    files
+}
+
+fn read(path: &Path) -> Vec<Value> {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// One member a line, so that changes show.
+fn written(cases: &[Value]) -> String {
+    let case = |case: &Value| {
+        let members = case.as_object().unwrap().iter();
+        let lines: Vec<_> = members
+            .map(|(name, value)| format!("    \"{name}\": {value}"))
+            .collect();
+        format!("  {{\n{}\n  }}", lines.join(",\n"))
+    };
+    format!(
+        "[\n{}\n]\n",
+        cases.iter().map(case).collect::<Vec<_>>().join(",\n")
+    )
+}
+
+fn load(file: &str, case: &Value) -> Case {
+    let mut headers = HeaderMap::new();
+    let default = json!([["content-type", "application/json"]]);
+    for header in case.get("headers").unwrap_or(&default).as_array().unwrap() {
+        headers.append(
+            HeaderName::try_from(header[0].as_str().unwrap()).unwrap(),
+            HeaderValue::try_from(header[1].as_str().unwrap()).unwrap(),
+        );
+    }
+    let mut rules = ReadRules::default();
+    let default = json!({"versions": ["0.3", "1.0"]});
+    let given = case.get("rules").unwrap_or(&default);
+    for version in given["versions"].as_array().unwrap() {
+        rules.versions.insert(match version.as_str().unwrap() {
+            "0.3" => Version::V0_3,
+            _ => Version::V1_0,
+        });
+    }
+    for key in given
+        .get("skill_metadata_keys")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        rules.skill_metadata_keys.push(key.as_str().unwrap().into());
+    }
+    Case {
+        name: format!("{file}: {}", case["name"].as_str().unwrap()),
+        headers,
+        query: case
+            .get("query")
+            .map(|query| query.as_str().unwrap().to_owned()),
+        body: match &case["body"] {
+            Value::Array(pieces) => pieces.iter().flat_map(piece).collect(),
+            whole => piece(whole),
+        },
+        rules,
+        expect: case.get("expect").cloned().unwrap_or_default(),
+    }
+}
+
+fn piece(piece: &Value) -> Vec<u8> {
+    if let Some(text) = piece.as_str() {
+        return text.as_bytes().to_vec();
+    }
+    if let Some(hex) = piece["hex"].as_str() {
+        let digits = (0..hex.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&hex[at..at + 2], 16));
+        return digits.collect::<Result<_, _>>().unwrap();
+    }
+    let text = piece["repeat"].as_str().unwrap();
+    let times = piece["times"].as_u64().unwrap();
+    (0..times)
+        .flat_map(|n| text.replace('#', &n.to_string()).into_bytes())
+        .collect()
+}
