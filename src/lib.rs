@@ -41,3 +41,12 @@ pub mod pipeline;
 pub mod policy;
 pub mod proxy;
 pub mod source;
+
+// The exchange is tested where its parts are private, with the agents and clients that the
+// end-to-end tests use.
+#[cfg(test)]
+extern crate self as portcullis;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+#[path = "../tests/it/support/mod.rs"]
+mod test_support;

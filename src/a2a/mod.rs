@@ -5,34 +5,33 @@
 //! two honest parsers could read differently are refused; our answers hold nothing of a request but
 //! its JSON-RPC id. Start reading at [`call`], then [`parse`] and [`render`].
 
+mod byte_run;
 pub mod call;
 pub mod card;
 pub mod fault;
 pub mod head;
+mod json_number;
+mod json_scan;
+mod json_text;
 mod jsonrpc;
 pub mod operation;
 mod payload_json;
 pub mod reader;
-pub mod strict_json;
-pub mod wire;
-
-use bytes::Bytes;
-
-mod byte_run;
-mod json_number;
-mod json_scan;
-mod json_text;
 mod reply_facts;
 mod reply_json;
 mod reply_names;
 mod sse;
+pub mod strict_json;
 mod unary;
+pub mod wire;
+
+use bytes::Bytes;
 
 pub use call::{Call, Malformed, ReadRules, SkillMention};
 pub use fault::Fault;
 pub use head::Head;
 pub use operation::{Binding, Dialect, Operation, OperationGroup, Version, Versions};
-pub use reader::{Event, EventKind, Piece, Reader, TaskState};
+pub use reader::{ArtifactNote, Event, EventKind, Expectation, Piece, Reader, TaskState};
 
 /// The media type of every answer of ours that has a JSON body.
 pub const JSON: &str = "application/json";
@@ -118,4 +117,3 @@ pub fn render_malformed(malformed: &Malformed, binding: Binding) -> Answer {
     };
     render(malformed.fault, Some(dialect), malformed.rpc_id.as_deref())
 }
-pub use reader::{ArtifactNote, Event, EventKind, Expectation, Piece, Reader, TaskState};

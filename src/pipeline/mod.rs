@@ -1,12 +1,27 @@
 //! One call from start to end, without sockets.
 //!
 //! Answers: where does a request lead, who is calling, may they, and what is recorded. May import:
-//! core and `config`. Invariants: only [`admit`](self) can make a permit, and only from a recorded
-//! allow. Start reading at [`ports`].
+//! core and `config`. Invariants: only this module can make a [`Permit`], and only from a recorded
+//! allow; every request that begins is concluded in journal and metrics, however it ends. Start
+//! reading at [`gate`].
 
+pub mod attempts;
+pub mod gate;
+pub mod locate;
 pub mod metrics;
 pub mod cards;
+pub mod observe;
+pub mod permit;
 pub mod ports;
 pub mod request_id;
 
 pub use request_id::RequestId;
+pub mod recorder;
+pub mod rejection;
+
+pub use attempts::{Attempts, Sizes};
+pub use gate::{Gate, Live};
+pub use observe::{Observer, ReplyNote};
+pub use permit::Permit;
+pub use recorder::Recorder;
+pub use rejection::{Challenge, Rejection, ScopeHint};

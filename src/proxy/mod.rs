@@ -1,1 +1,26 @@
-//! Placeholder.
+//! The only Pingora code: listeners, the exchange, connections to agents.
+//!
+//! Answers: how bytes come in, go to an agent, and come back. May import: everything but `admin`
+//! and `cli`. Invariants: nothing is sent without a permit; each write towards an agent is ours and
+//! written down; every await has a bound. Start reading at [`serve`].
+
+pub mod app;
+pub mod body;
+#[cfg(test)]
+mod exchange_tests;
+pub mod forward;
+pub mod headers;
+pub mod limits;
+pub mod listen;
+pub mod links;
+pub mod peer;
+pub mod plain;
+pub mod relay;
+pub mod reply;
+pub mod send;
+pub mod serve;
+pub mod stopping;
+
+pub use app::App;
+pub use links::Links;
+pub use stopping::Stopping;

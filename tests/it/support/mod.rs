@@ -7,7 +7,9 @@
 
 pub mod client;
 pub mod fake_agent;
+pub mod gates;
 pub mod http1;
+pub mod memory_journal;
 pub mod raw_agent;
 
 use std::net::SocketAddr;

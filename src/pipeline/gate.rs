@@ -1,0 +1,87 @@
+//! [`Gate`]: everything that lives as long as the process, and the configuration in force.
+
+use super::cards::CardStore;
+use super::metrics::{AgentMetrics, Metrics};
+use super::ports::{Clock, Journal, Random, UnixMillis};
+use crate::config::snapshot::Snapshot;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+
+/// One generation in force: the compiled configuration and what is kept beside it.
+pub struct Live {
+    /// The compiled configuration.
+    pub snapshot: Arc<Snapshot>,
+    /// Agents' cards.
+    pub cards: Arc<CardStore>,
+    /// Metric handles by [`crate::config::snapshot::Agent::index`].
+    pub agents: Vec<Arc<AgentMetrics>>,
+}
+
+impl Live {
+    fn new(
+        snapshot: Snapshot,
+        cards: Option<&CardStore>,
+        metrics: &Metrics,
+        now: UnixMillis,
+    ) -> Live {
+        let snapshot = Arc::new(snapshot);
+        Live {
+            cards: Arc::new(CardStore::for_snapshot(&snapshot, cards, now)),
+            agents: snapshot.agents.iter().map(|agent| metrics.agent(&agent.name)).collect(),
+            snapshot,
+        }
+    }
+}
+
+/// Shared by all requests.
+pub struct Gate {
+    live: ArcSwap<Live>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// The journal.
+    pub journal: Arc<dyn Journal>,
+    /// Metrics.
+    pub metrics: Arc<Metrics>,
+    /// This process in records.
+    pub instance: Box<str>,
+}
+
+/// What a gate is made of.
+pub struct Ports {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// The journal.
+    pub journal: Arc<dyn Journal>,
+    /// Metrics.
+    pub metrics: Arc<Metrics>,
+    /// This process in records.
+    pub instance: Box<str>,
+}
+
+impl Gate {
+    /// A gate with its first generation in force.
+    pub fn new(ports: Ports, snapshot: Snapshot) -> Gate {
+        let Ports { clock, random, journal, metrics, instance } = ports;
+        let live = Live::new(snapshot, None, &metrics, clock.now());
+        Gate { live: ArcSwap::from_pointee(live), clock, random, journal, metrics, instance }
+    }
+
+    /// Puts a new generation in force; requests under way keep theirs.
+    pub fn install(&self, snapshot: Snapshot) -> Arc<Live> {
+        let before = self.live();
+        let live = Live::new(snapshot, Some(&before.cards), &self.metrics, self.clock.now());
+        let live = Arc::new(live);
+        self.metrics.reloaded(live.snapshot.generation);
+        self.live.store(live.clone());
+        live
+    }
+
+    /// The generation in force. A request takes it once, at its start.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+}

@@ -1,0 +1,186 @@
+//! Where a request leads: the agent, the surface, the interface (`design.md` section 4).
+//!
+//! The canonical path that decides is the one that is forwarded. Nothing here says whether the
+//! caller may go there.
+
+use super::{Live, Rejection};
+use crate::a2a::Fault;
+use crate::a2a::card::Interface;
+use crate::audit::record::Surface;
+use crate::config::path::{CanonicalPath, PathFault, canonical};
+use crate::config::snapshot::{Agent, Interfaces, Listener};
+use http::Method;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+/// Names under which a card is asked for, below an agent's route.
+pub const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+
+/// What a path leads to.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// The card of an agent that publishes it; needs no token.
+    Card(Arc<Agent>),
+    /// Where a card would be, under no route or of an agent that does not publish it: the same 404
+    /// to everybody (I-6).
+    NoCard,
+    /// An interface of an agent.
+    Interface {
+        /// The agent.
+        agent: Arc<Agent>,
+        /// Which of its interfaces.
+        interface: Interface,
+        /// The path is also declared as a backend path: a card can never lower a path's surface.
+        full_only: bool,
+    },
+    /// A declared path of an agent's backend.
+    Backend {
+        /// The agent.
+        agent: Arc<Agent>,
+        /// The path on the backend, without the query.
+        path: Box<str>,
+    },
+    /// An agent's interfaces are not known yet, so no path of it can be judged.
+    NotReady(Arc<Agent>),
+    /// Nowhere.
+    Nowhere,
+}
+
+impl Place {
+    /// The surface, for records and metrics.
+    pub fn surface(&self) -> Surface {
+        match self {
+            Place::Card(_) | Place::NoCard => Surface::Card,
+            Place::Interface { .. } | Place::NotReady(_) => Surface::Agent,
+            Place::Backend { .. } => Surface::Backend,
+            Place::Nowhere => Surface::None,
+        }
+    }
+
+    /// The agent, if there is one.
+    pub fn agent(&self) -> Option<&Arc<Agent>> {
+        match self {
+            Place::Card(agent)
+            | Place::Interface { agent, .. }
+            | Place::Backend { agent, .. }
+            | Place::NotReady(agent) => Some(agent),
+            Place::NoCard | Place::Nowhere => None,
+        }
+    }
+}
+
+/// A path, and where it leads.
+pub struct Located {
+    /// The canonical path.
+    pub path: Box<str>,
+    /// Where it leads.
+    pub place: Place,
+}
+
+/// Finds where a request leads. `target` is the path as it came, without the query.
+pub fn locate(live: &Live, method: &Method, target: &[u8]) -> Result<Located, Rejection> {
+    let text = std::str::from_utf8(target).map_err(|_| bad_path("path_not_utf8"))?;
+    let path = canonical(text).map_err(|fault| bad_path(code_of(fault)))?;
+    Ok(Located { place: place(live, method, &path), path: path.as_str().into() })
+}
+
+fn bad_path(code: &'static str) -> Rejection {
+    Rejection::plain(Fault::BadRequest, code)
+}
+
+fn code_of(fault: PathFault) -> &'static str {
+    match fault {
+        PathFault::NotAbsolute => "path_not_absolute",
+        PathFault::EmptySegment => "path_empty_segment",
+        PathFault::DotSegment => "path_dot_segment",
+        PathFault::Separator => "path_separator",
+        PathFault::Control => "path_control",
+        PathFault::Parameter => "path_parameter",
+        PathFault::BadEscape => "path_bad_escape",
+        PathFault::DoubleEncoded => "path_double_encoded",
+        PathFault::NotUtf8 => "path_not_utf8",
+        PathFault::BadCharacter => "path_bad_character",
+    }
+}
+
+fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
+    let reads = *method == Method::GET || *method == Method::HEAD;
+    let Some((agent, rest)) = live.snapshot.routes.match_agent(path) else {
+        return match reads && is_card_name(path.as_str()) {
+            true => Place::NoCard,
+            false => Place::Nowhere,
+        };
+    };
+    // At the root the path itself is the rest.
+    let rest = if rest == "/" { "" } else { rest };
+    if reads {
+        let exact = WELL_KNOWN.contains(&rest) || agent.backend.card_paths.iter().any(|p| **p == *rest);
+        if exact && agent.publish {
+            return Place::Card(agent.clone());
+        }
+        if exact || is_card_name(rest) {
+            return Place::NoCard;
+        }
+    }
+    let declared = agent.backend_paths.iter().find(|b| *b.path == *rest);
+    let found = live.cards.interfaces(agent.index).iter().find(|i| *i.public_path == *rest).cloned();
+    if found.is_none()
+        && declared.is_none()
+        && agent.interfaces == Interfaces::Auto
+        && !live.cards.has_card(agent.index)
+    {
+        return Place::NotReady(agent.clone());
+    }
+    match (found, declared) {
+        (Some(interface), declared) => {
+            Place::Interface { agent: agent.clone(), interface, full_only: declared.is_some() }
+        }
+        (None, Some(declared)) if declared.methods.iter().any(|m| **m == *method.as_str()) => {
+            Place::Backend { agent: agent.clone(), path: declared.path.clone() }
+        }
+        (None, _) => Place::Nowhere,
+    }
+}
+
+fn is_card_name(path: &str) -> bool {
+    WELL_KNOWN.iter().any(|name| path.ends_with(name))
+}
+
+/// Whether a `Host` value is one of the listener's. On a loopback listener every loopback name is.
+pub fn is_our_host(listener: &Listener, host: &[u8]) -> bool {
+    if listener.hosts.iter().any(|ours| ours.as_bytes().eq_ignore_ascii_case(host)) {
+        return true;
+    }
+    listener.bind.ip().is_loopback() && is_loopback_name(host)
+}
+
+fn is_loopback_name(host: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(host) else { return false };
+    let name = match text.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => text,
+    };
+    if name.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
+    match bare {
+        Some(six) => six.parse::<Ipv6Addr>().is_ok_and(|ip| ip.is_loopback()),
+        None => name.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| ip.is_loopback()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_names() {
+        for yes in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:9", "[::1]", "[::1]:80"] {
+            assert!(is_loopback_name(yes.as_bytes()), "{yes}");
+        }
+        for no in ["localhost.evil", "evil:80", "127.0.0.1.evil", "::1:80:x", "", "[::2]", "10.0.0.1"] {
+            assert!(!is_loopback_name(no.as_bytes()), "{no}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! [`Recorder`]: follows one request and writes what became of it, whatever that is.
+//!
+//! A refusal, an intent before anything is sent, an outcome at the end. If the request's future is
+//! dropped, or panics, the destructor writes what is known.
+
+use super::metrics::AgentMetrics;
+use super::observe::ReplyNote;
+use super::ports::{JournalError, RecordBody, Recorded, UnixMillis};
+use super::request_id::RequestId;
+use super::{Attempts, Gate, Live, Rejection};
+use crate::a2a::Call;
+use crate::audit::record::{
+    Artifacts, Asked, Caller, Decision as DecisionRecord, Delivery, Effect as EffectRecord, Ended,
+    Head, Id, Ids, Intent, Millis, Near, Outcome, Reach, Record, Refusal, Request, Response, Sha256,
+    Skill, Source, Surface, Text, Time, Timing,
+};
+use crate::config::snapshot::{Agent, Listener};
+use crate::policy::{Decision, Effect};
+use http::Method;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Follows one request from its header to its conclusion.
+pub struct Recorder {
+    gate: Arc<Gate>,
+    /// The generation that this request keeps to its end.
+    pub live: Arc<Live>,
+    /// Its id, in every answer and record.
+    pub request_id: RequestId,
+    /// Its start, monotonic.
+    pub started: Duration,
+    time: UnixMillis,
+    listener: Arc<Listener>,
+    source: SocketAddr,
+    method: Method,
+    /// What its path leads to.
+    pub surface: Surface,
+    /// The agent that its path leads to.
+    pub agent: Option<Arc<Agent>>,
+    /// Its canonical path, only where it leads to an agent.
+    pub path: Option<Box<str>>,
+    /// The call, once it is parsed.
+    pub call: Option<Call>,
+    /// What was decided; before that, a refusal's own code takes its place.
+    pub decision: Option<Decision>,
+    /// Length of the body.
+    pub body_bytes: u64,
+    /// SHA-256 of the body, where it was computed.
+    pub body_sha256: Option<[u8; 32]>,
+    /// Attempts to hand it to the agent.
+    pub attempts: Attempts,
+    /// What came back.
+    pub reply: ReplyNote,
+    intent: Option<u64>,
+    overhead: Option<Duration>,
+    concluded: bool,
+}
+
+/// Who sent a request, from which connection, where to.
+pub struct Arrival {
+    /// Where it was accepted.
+    pub listener: Arc<Listener>,
+    /// The peer.
+    pub source: SocketAddr,
+    /// The HTTP method.
+    pub method: Method,
+}
+
+impl Recorder {
+    /// Begins to follow a request.
+    pub fn begin(gate: &Arc<Gate>, arrival: Arrival) -> Recorder {
+        let Arrival { listener, source, method } = arrival;
+        Recorder {
+            live: gate.live(),
+            request_id: RequestId::new(&*gate.clock, &*gate.random),
+            started: gate.clock.monotonic(),
+            time: gate.clock.now(),
+            gate: gate.clone(),
+            listener,
+            source,
+            method,
+            surface: Surface::None,
+            agent: None,
+            path: None,
+            call: None,
+            decision: None,
+            body_bytes: 0,
+            body_sha256: None,
+            attempts: Attempts::default(),
+            reply: ReplyNote::default(),
+            intent: None,
+            overhead: None,
+            concluded: false,
+        }
+    }
+
+    /// Writes the intent and waits until it is as durable as configured (I-2).
+    pub async fn intend(&mut self) -> Result<Recorded, JournalError> {
+        let record = Record::Intent(Intent { head: self.head(), asked: self.asked("allowed") });
+        let receipt = self.gate.journal.append(RecordBody(record.members()));
+        self.gate.metrics.journal_record("intent");
+        let bounded = tokio::time::timeout(JOURNAL_BOUND, receipt.wait()).await;
+        let recorded = bounded.unwrap_or(Err(JournalError::TimedOut)).inspect_err(|_| {
+            self.gate.metrics.journal_error();
+        })?;
+        self.intent = Some(recorded.sequence());
+        self.overhead = Some(self.elapsed());
+        Ok(recorded)
+    }
+
+    /// Concludes a request that was refused; `status` is what the caller got.
+    pub fn refused(&mut self, rejection: &Rejection, status: u16) {
+        // After an intent the outcome is the conclusion: the agent may have seen the call.
+        if self.concluded || self.intent.is_some() {
+            return;
+        }
+        self.concluded = true;
+        self.count(rejection.code, "deny");
+        let record = Record::Refusal(Refusal {
+            head: self.head(),
+            asked: self.asked(rejection.code),
+            http_status: status,
+            fault: rejection.fault.entry().public_reason,
+            token_reason: rejection.token_rule,
+            reach: Reach::UNTOUCHED,
+        });
+        self.gate.metrics.journal_record("refusal");
+        self.gate.journal.queue(RecordBody(record.members()));
+    }
+
+    /// Concludes a public card request: it is no call, so it is counted and not recorded.
+    pub fn card_served(&mut self, reason: &'static str) {
+        self.concluded = true;
+        self.count(reason, "allow");
+    }
+
+    /// Concludes a forwarded call.
+    pub fn ended(&mut self, ended: Ended, whole: bool) {
+        if self.concluded {
+            return;
+        }
+        let Some(intent) = self.intent else {
+            let code = if ended == Ended::CallerLeft { "caller_left" } else { ended.label() };
+            self.refused(&Rejection::plain(crate::a2a::Fault::Internal, code), 0);
+            return;
+        };
+        self.concluded = true;
+        let delivery = match self.reply.http_status {
+            0 => self.attempts.delivery(),
+            _ if whole => Delivery::Responded,
+            _ => Delivery::ResponsePartial,
+        };
+        self.count_forwarded(delivery);
+        let record = Record::Outcome(self.outcome(intent, delivery, ended));
+        self.gate.metrics.journal_record("outcome");
+        self.gate.journal.queue(RecordBody(record.members()));
+    }
+
+    fn outcome(&self, intent: u64, delivery: Delivery, ended: Ended) -> Outcome<'_> {
+        let reply = &self.reply;
+        Outcome {
+            head: Head { time: Time(self.gate.clock.now()), ..self.head() },
+            request_id: self.request_id.as_str(),
+            intent,
+            agent: self.agent.as_ref().map_or("", |a| &a.name),
+            operation: self.call.as_ref().map(|c| c.operation),
+            reach: delivery.into(),
+            attempts: self.attempts.list(),
+            response: (reply.http_status != 0).then(|| Response {
+                http_status: reply.http_status,
+                rpc_code: reply.rpc_code,
+                kind: reply.kind,
+                states: &reply.states,
+                bytes: reply.bytes,
+                events: reply.events,
+                judged: reply.judged(),
+                malformed: reply.malformed,
+            }),
+            task_id: reply.task_id.as_deref().map(Id),
+            context_id: reply.context_id.as_deref().map(Id),
+            artifacts: Artifacts(&reply.artifacts),
+            ended,
+            ms: Timing {
+                total: Millis(self.elapsed()),
+                to_response: reply.header_at.map(|at| Millis(at.saturating_sub(self.started))),
+                overhead: self.overhead.map(Millis),
+            },
+        }
+    }
+
+    /// Time since the request's start.
+    pub fn elapsed(&self) -> Duration {
+        self.gate.clock.monotonic().saturating_sub(self.started)
+    }
+
+    fn head(&self) -> Head<'_> {
+        Head {
+            time: Time(self.time),
+            instance: &self.gate.instance,
+            generation: self.live.snapshot.generation,
+            policy_digest: &self.live.snapshot.digest,
+        }
+    }
+
+    fn asked<'s>(&'s self, code: &'static str) -> Asked<'s> {
+        let call = self.call.as_ref();
+        Asked {
+            request_id: self.request_id.as_str(),
+            trace_id: None,
+            source: Source { addr: self.source, listener: &self.listener.name },
+            caller: self.caller(),
+            agent: self.agent.as_ref().map(|a| &*a.name),
+            surface: self.surface,
+            binding: call.map(|c| c.dialect.binding),
+            version: call.map(|c| c.dialect.version),
+            operation: call.map(|c| c.operation),
+            skill: self.skill(),
+            message_id: call.and_then(|c| c.message_id.as_deref()).map(Id),
+            task_id: call.and_then(|c| c.task_id.as_deref()).map(Id),
+            context_id: call.and_then(|c| c.context_id.as_deref()).map(Id),
+            reference_task_ids: call.map_or(Ids::default(), |c| Ids(&c.reference_task_ids)),
+            extensions: call.map_or(Ids::default(), |c| Ids(&c.extensions)),
+            decision: self.decided(code),
+            request: Request {
+                method: Text(self.method.as_str()),
+                path: self.path.as_deref().map(Id),
+                bytes: self.body_bytes,
+                sha256: self.body_sha256.map(Sha256),
+            },
+        }
+    }
+
+    fn decided(&self, code: &'static str) -> DecisionRecord<'_> {
+        match &self.decision {
+            Some(decision) => DecisionRecord {
+                effect: match decision.effect {
+                    Effect::Allow => EffectRecord::Allow,
+                    Effect::Deny => EffectRecord::Deny,
+                },
+                reason: decision.reason,
+                rule: decision.rule.as_deref(),
+                near: decision.near.as_ref().map(|near| Near {
+                    rule: &near.rule,
+                    claim: near.claim.as_deref(),
+                    why: near.why,
+                }),
+            },
+            None => DecisionRecord { effect: EffectRecord::Deny, reason: code, rule: None, near: None },
+        }
+    }
+
+    fn caller(&self) -> Option<Caller<'_>> {
+        None
+    }
+
+    fn skill(&self) -> Option<Skill<'_>> {
+        None
+    }
+
+    /// The metric handles of the agent that the path leads to.
+    pub fn metrics(&self) -> Option<&AgentMetrics> {
+        let agent = self.agent.as_ref()?;
+        self.live.agents.get(agent.index).map(|metrics| &**metrics)
+    }
+
+    fn count(&self, reason: &'static str, effect: &'static str) {
+        let operation = self.call.as_ref().map(|c| c.operation);
+        match self.metrics() {
+            Some(metrics) => metrics.request_on(self.surface.label(), operation, effect, reason),
+            None => self.gate.metrics.request_without_agent(self.surface.label(), effect, reason),
+        }
+    }
+
+    fn count_forwarded(&self, delivery: Delivery) {
+        let Some(metrics) = self.metrics() else { return };
+        let operation = self.call.as_ref().map(|c| c.operation);
+        match operation {
+            Some(operation) => metrics.allowed(operation),
+            None => metrics.request_on(self.surface.label(), None, "allow", "allowed"),
+        }
+        metrics.delivery(delivery.label());
+        for attempt in self.attempts.list() {
+            metrics.attempt(attempt.stage.label(), attempt.reused);
+        }
+        metrics.duration(operation, self.reply.events > 1, self.elapsed());
+    }
+}
+
+/// How long a call waits for its intent before it is refused.
+const JOURNAL_BOUND: Duration = Duration::from_secs(2);
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if !self.concluded {
+            let ended = if std::thread::panicking() { Ended::Panic } else { Ended::Abandoned };
+            self.ended(ended, false);
+        }
+    }
+}

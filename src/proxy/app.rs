@@ -1,0 +1,240 @@
+//! One connection's requests: deadlines, panics, keep-alive, stopping.
+
+use super::limits::{
+    HEAD_DEADLINE, KEEPALIVE_SECONDS, MAX_CONNECTIONS, MAX_HEAD_BYTES, STUCK_CALLER, check_head,
+};
+use super::links::Links;
+use super::serve::serve;
+use super::{Stopping, reply};
+use crate::a2a::Fault;
+use crate::audit::record::Ended;
+use crate::config::snapshot::Listener;
+use crate::pipeline::recorder::Arrival;
+use crate::pipeline::{Gate, Recorder, Rejection};
+use async_trait::async_trait;
+use http::Method;
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream, ServerApp};
+use pingora::protocols::Stream;
+use pingora::protocols::http::ServerSession;
+use pingora::server::ShutdownWatch;
+use pingora_timeout::timeout;
+use std::net::SocketAddr;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// What serves one public listener.
+pub struct App {
+    /// The listener's configuration at start.
+    pub listener: Arc<Listener>,
+    /// The pipeline.
+    pub gate: Arc<Gate>,
+    /// Connections to agents.
+    pub links: Arc<Links>,
+    /// The order to stop, and how many requests are under way.
+    pub stopping: Stopping,
+}
+
+/// How serving one request went wrong.
+pub enum Failure {
+    /// Refused: to be answered, if nothing has been sent.
+    Rejected(Rejection),
+    /// Forwarded, then ended like this; a fault is to be answered, if nothing has been sent.
+    Ended {
+        /// In one word.
+        ended: Ended,
+        /// Whether the agent's reply ended properly.
+        whole: bool,
+        /// What to tell the caller.
+        answer: Option<Rejection>,
+    },
+    /// The caller is no longer there.
+    CallerLeft,
+}
+
+#[async_trait]
+impl HttpServerApp for App {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        _: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        session.set_pipelining_enabled(true);
+        let again = session.take_connection_user_context().is_some();
+        if !self.read_head(&mut session, again).await? {
+            return None;
+        }
+        // Reading the head resets these, so they are set each time.
+        let keep = (!self.stopping.ordered()).then_some(KEEPALIVE_SECONDS);
+        if session.get_keepalive().is_some() || keep.is_none() {
+            session.set_keepalive(keep);
+        }
+        session.set_write_timeout(Some(STUCK_CALLER));
+        let _ticket = self.stopping.enter();
+        let mut recorder = Recorder::begin(&self.gate, self.arrival(&session));
+        let served = {
+            let mut serving = pin!(serve(self, &mut session, &mut recorder));
+            let mut serving = pin!(std::future::poll_fn(|context| {
+                // What a panic leaves behind is only asked for a conclusion, never gone on with.
+                match catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(context))) {
+                    Ok(poll) => poll.map(Ok),
+                    Err(panic) => Poll::Ready(Err(panic)),
+                }
+            }));
+            let mut cut = pin!(self.stopping.cut());
+            tokio::select! { biased;
+                served = serving.as_mut() => Some(served),
+                () = cut.as_mut() => None,
+            }
+        };
+        let reusable = match served {
+            Some(Ok(Ok(()))) => true,
+            Some(Ok(Err(failure))) => self.rescue(&mut session, &mut recorder, failure).await,
+            Some(Err(_)) => self.panicked(&mut session, &mut recorder).await,
+            None => {
+                recorder.ended(Ended::Shutdown, false);
+                false
+            }
+        };
+        drop(recorder);
+        if !reusable {
+            session.shutdown().await;
+            return None;
+        }
+        let mut settings = HttpPersistentSettings::for_session(&session);
+        settings.set_user_context(Box::new(()));
+        let connection = session.finish().await.ok().flatten()?;
+        Some(ReusedHttpStream::from_reusable_stream(connection, settings))
+    }
+}
+
+impl App {
+    /// Reads a request head; `None` or `false` when the connection is done with.
+    async fn read_head(&self, session: &mut ServerSession, again: bool) -> Option<bool> {
+        let idle = if again { Duration::from_secs(KEEPALIVE_SECONDS) } else { Duration::ZERO };
+        let read = {
+            let mut reading = pin!(timeout(HEAD_DEADLINE + idle, session.read_request()));
+            let mut ordered = pin!(self.stopping.wait());
+            // A request whose head is here is served even while we stop.
+            tokio::select! { biased;
+                read = reading.as_mut() => read,
+                () = ordered.as_mut() => return None,
+            }
+        };
+        match read {
+            Ok(Ok(true)) => Some(true),
+            Ok(Ok(false)) | Err(_) => None,
+            Ok(Err(error)) => {
+                self.malformed(session, &error).await;
+                Some(false)
+            }
+        }
+    }
+
+    /// What Pingora itself does not take for HTTP.
+    async fn malformed(&self, session: &mut ServerSession, error: &pingora::Error) {
+        if *error.etype() != pingora::ErrorType::InvalidHTTPHeader {
+            return;
+        }
+        let fault = match error.context.as_ref().is_some_and(|c| c.as_str().contains("larger")) {
+            true => Fault::HeadersTooLarge,
+            false => Fault::BadRequest,
+        };
+        let mut recorder = Recorder::begin(&self.gate, self.unread_arrival(session));
+        let rejection = Rejection::plain(fault, "bad_http");
+        session.set_keepalive(None);
+        let (status, _) =
+            reply::reject_unread(session, recorder.request_id.as_str(), &rejection).await;
+        recorder.refused(&rejection, status);
+        session.shutdown().await;
+    }
+
+    fn arrival(&self, session: &ServerSession) -> Arrival {
+        Arrival { method: session.req_header().method.clone(), ..self.unread_arrival(session) }
+    }
+
+    fn unread_arrival(&self, session: &ServerSession) -> Arrival {
+        let source = session.client_addr().and_then(|a| a.as_inet().copied());
+        Arrival {
+            listener: self.listener.clone(),
+            source: source.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0))),
+            method: Method::default(),
+        }
+    }
+
+    /// The only place that answers a failure. Whether the connection may be used again.
+    pub(super) async fn rescue(
+        &self,
+        session: &mut ServerSession,
+        recorder: &mut Recorder,
+        failure: Failure,
+    ) -> bool {
+        match failure {
+            Failure::Rejected(rejection) => {
+                let (status, sent) =
+                    reply::reject(session, recorder.request_id.as_str(), &rejection).await;
+                recorder.refused(&rejection, status);
+                sent.is_ok()
+            }
+            Failure::Ended { ended, whole, answer: Some(rejection) } => {
+                recorder.ended(ended, whole);
+                reply::reject(session, recorder.request_id.as_str(), &rejection).await.1.is_ok()
+            }
+            Failure::Ended { ended, whole, answer: None } => {
+                recorder.ended(ended, whole);
+                false
+            }
+            Failure::CallerLeft => {
+                recorder.ended(Ended::CallerLeft, false);
+                false
+            }
+        }
+    }
+
+    async fn panicked(&self, session: &mut ServerSession, recorder: &mut Recorder) -> bool {
+        tracing::error!(request_id = recorder.request_id.as_str(), "a request panicked");
+        recorder.ended(Ended::Panic, false);
+        session.set_keepalive(None);
+        if session.response_written().is_none() {
+            let rejection = Rejection::plain(Fault::Internal, "panic");
+            let _ = reply::reject(session, recorder.request_id.as_str(), &rejection).await;
+        }
+        false
+    }
+}
+
+/// Checks the head that Pingora has parsed, on its raw bytes where they tell more.
+pub fn check(session: &ServerSession) -> Result<(), Rejection> {
+    let head = session.req_header();
+    let raw = session.as_http1().map(|h1| h1.get_headers_raw_bytes()).unwrap_or_default();
+    check_head(&head.method, head.version, &head.headers, head.raw_path(), &raw)
+        .map_err(|(fault, code)| Rejection::plain(fault, code))
+}
+
+/// The door of a listener: a cap on connections, and a bound on how long a stranger may be silent.
+pub struct Door {
+    app: Arc<App>,
+    places: Arc<Semaphore>,
+}
+
+impl Door {
+    /// In front of `app`.
+    pub fn new(app: App) -> Door {
+        Door { app: Arc::new(app), places: Arc::new(Semaphore::new(MAX_CONNECTIONS)) }
+    }
+}
+
+#[async_trait]
+impl ServerApp for Door {
+    async fn process_new(self: &Arc<Self>, stream: Stream, stop: &ShutdownWatch) -> Option<Stream> {
+        // Over the cap the connection is closed at once: waiting would hold its socket.
+        let _place = self.places.clone().try_acquire_owned().ok()?;
+        self.app.process_new(stream, stop).await
+    }
+}
+
+const _: () = assert!(MAX_HEAD_BYTES < 1024 * 1024, "Pingora's own bound must be the larger");

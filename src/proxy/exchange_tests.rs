@@ -1,0 +1,175 @@
+//! The exchange below the pipeline: real sockets, a real recorder, an assumed decision.
+//!
+//! Here agents refuse, close, hang and die at chosen points, and the outcome record must say how
+//! far the call got.
+#![allow(clippy::unwrap_used)]
+
+mod cells;
+mod deliveries;
+mod replies;
+
+use super::app::{App, Failure, check};
+use super::forward::{Order, forward};
+use super::{Links, Stopping, body, listen};
+use crate::a2a::{Binding, ReadRules, Version, Versions, head, parse};
+use crate::audit::record::Surface;
+use crate::config::snapshot::{Agent, Limits, Snapshot};
+use crate::pipeline::recorder::Arrival;
+use crate::pipeline::{Permit, Recorder};
+use crate::test_support::memory_journal::MemoryJournal;
+use crate::test_support::gates::gate_for;
+use async_trait::async_trait;
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
+use pingora::protocols::http::ServerSession;
+use pingora::server::ShutdownWatch;
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A listener that forwards everything to one agent.
+struct Exchange {
+    address: SocketAddr,
+    journal: Arc<MemoryJournal>,
+    stop: watch::Sender<bool>,
+}
+
+/// Short bounds, so that waiting for one is no long wait.
+fn quick() -> Limits {
+    Limits {
+        body: 10 * 1024 * 1024,
+        idle_stream: Duration::from_millis(300),
+        max_stream: Duration::from_secs(5),
+        unary_timeout: Duration::from_millis(400),
+        connect_timeout: Duration::from_millis(400),
+        send_timeout: Duration::from_millis(400),
+    }
+}
+
+/// Bounds that no test should meet.
+fn patient() -> Limits {
+    Limits {
+        body: 10 * 1024 * 1024,
+        idle_stream: Duration::from_secs(20),
+        max_stream: Duration::from_secs(20),
+        unary_timeout: Duration::from_secs(20),
+        connect_timeout: Duration::from_secs(5),
+        send_timeout: Duration::from_secs(20),
+    }
+}
+
+impl Exchange {
+    fn start(agent: SocketAddr, limits: Limits) -> Exchange {
+        let journal = Arc::new(MemoryJournal::default());
+        let gate = gate_for(agent, limits, journal.clone());
+        let live = gate.live();
+        let app = App {
+            listener: live.snapshot.listeners[0].clone(),
+            gate,
+            links: Arc::new(Links::new()),
+            stopping: Stopping::new(),
+        };
+        let bound = listen::bind(crate::test_support::loopback()).unwrap();
+        let address = bound.address;
+        let (stop, stopped) = watch::channel(false);
+        bound.start("exchange", Bare(Arc::new(app)), stopped);
+        Exchange { address, journal, stop }
+    }
+
+    /// The outcome record of the only call so far.
+    async fn outcome(&self) -> Value {
+        let records = self.journal.until("an outcome", |r| count(r, "outcome") >= 1).await;
+        records.into_iter().rfind(|r| r["kind"] == "outcome").unwrap()
+    }
+
+    async fn outcomes(&self, many: usize) -> Vec<Value> {
+        let records = self.journal.until("outcomes", |r| count(r, "outcome") >= many).await;
+        records.into_iter().filter(|r| r["kind"] == "outcome").collect()
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+fn count(records: &[Value], kind: &str) -> usize {
+    records.iter().filter(|r| r["kind"] == kind).count()
+}
+
+/// A JSON-RPC call with `padding` bytes of text, exactly as it must arrive.
+fn call(method: &str, padding: usize) -> String {
+    let text = "x".repeat(padding);
+    let params = match method {
+        "GetTask" | "SubscribeToTask" => format!(r#"{{"id":"t1","pad":"{text}"}}"#),
+        _ => format!(
+            r#"{{"message":{{"messageId":"m1","role":"ROLE_USER","parts":[{{"text":"{text}"}}]}}}}"#
+        ),
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+}
+
+/// The application of the tests: the straight line from the body on.
+struct Bare(Arc<App>);
+
+#[async_trait]
+impl HttpServerApp for Bare {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        _: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        session.set_pipelining_enabled(true);
+        if !matches!(session.read_request().await, Ok(true)) {
+            return None;
+        }
+        session.set_keepalive(Some(60));
+        let app = &self.0;
+        let arrival = Arrival {
+            listener: app.listener.clone(),
+            source: *session.client_addr().unwrap().as_inet().unwrap(),
+            method: session.req_header().method.clone(),
+        };
+        let mut recorder = Recorder::begin(&app.gate, arrival);
+        let reusable = match line(app, &mut session, &mut recorder).await {
+            Ok(()) => true,
+            Err(failure) => app.rescue(&mut session, &mut recorder, failure).await,
+        };
+        drop(recorder);
+        if !reusable {
+            session.shutdown().await;
+            return None;
+        }
+        let settings = HttpPersistentSettings::for_session(&session);
+        let connection = session.finish().await.ok().flatten()?;
+        Some(ReusedHttpStream::from_reusable_stream(connection, settings))
+    }
+}
+
+async fn line(
+    app: &App,
+    session: &mut ServerSession,
+    recorder: &mut Recorder,
+) -> Result<(), Failure> {
+    check(session).map_err(Failure::Rejected)?;
+    let snapshot: &Snapshot = &recorder.live.snapshot;
+    let agent: Arc<Agent> = snapshot.agents[0].clone();
+    recorder.surface = Surface::Agent;
+    recorder.agent = Some(agent.clone());
+    let body = body::read(session, agent.limits.body).await.map_err(|fault| match fault {
+        body::BodyFault::Refuse(fault, code) => {
+            Failure::Rejected(crate::pipeline::Rejection::plain(fault, code))
+        }
+        body::BodyFault::CallerLeft => Failure::CallerLeft,
+    })?;
+    let rules = ReadRules { versions: Versions { v0_3: true, v1_0: true }, ..ReadRules::default() };
+    let said = head::read(&session.req_header().headers, None).unwrap();
+    recorder.call = Some(parse(Binding::JsonRpc, &said, &body, &rules).unwrap());
+    let recorded = recorder.intend().await.unwrap();
+    let permit = Permit::for_exchange_tests(&recorded);
+    let order =
+        Order { permit, agent, target: "/".into(), body, a2a_version: Some(Version::V1_0) };
+    forward(app, session, recorder, order).await
+}

@@ -1,0 +1,166 @@
+//! From a permit to the reply's last byte: connect, send, relay, conclude.
+
+use super::app::{App, Failure};
+use super::headers::{Added, upstream_head};
+use super::relay::{Plan, relay};
+use super::send::{Outbound, Path, SendFailure, Timing, send};
+use crate::a2a::reader::Expectation;
+use crate::a2a::{Call, Dialect, Fault, Operation, Version};
+use crate::audit::record::Ended;
+use crate::config::snapshot::Agent;
+use crate::pipeline::{Observer, Permit, Recorder, Rejection};
+use bytes::Bytes;
+use pingora::protocols::http::ServerSession;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a unary send is read on after its caller left, to bind its ids and know its end.
+const AFTER_CALLER_LEFT: Duration = Duration::from_secs(30);
+/// A unary reply up to this size is held until it is judged.
+const MAX_HELD: usize = 1024 * 1024;
+/// An event up to this size is held until it is judged.
+const MAX_EVENT: usize = 4 * 1024 * 1024;
+
+/// A call that may go.
+pub struct Order {
+    /// The proof that it may.
+    pub permit: Permit,
+    /// The agent.
+    pub agent: Arc<Agent>,
+    /// Path and query on the backend.
+    pub target: Box<str>,
+    /// The caller's bytes, as they were judged.
+    pub body: Bytes,
+    /// The version to declare to the agent.
+    pub a2a_version: Option<Version>,
+}
+
+/// Forwards one permitted call and concludes it in the recorder.
+pub async fn forward(
+    app: &App,
+    session: &mut ServerSession,
+    recorder: &mut Recorder,
+    order: Order,
+) -> Result<(), Failure> {
+    let limits = order.agent.limits;
+    let call = recorder.call.as_ref();
+    let answer = Answering {
+        dialect: call.map(|c| c.dialect),
+        rpc_id: call.and_then(|c| c.rpc_id.clone()),
+    };
+    let streaming = call.is_some_and(|c| c.operation.is_streaming());
+    let sends = call.is_some_and(|c| c.operation == Operation::SendMessage);
+    let after_caller_left = sends.then_some(AFTER_CALLER_LEFT);
+    let expectation = call.map(|c| expectation(c, order.agent.reply_guard));
+
+    let outbound = outbound(session, recorder, &order)
+        .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
+    let clock = &*app.gate.clock;
+    let no_peer = || answer.ended(Ended::Other, Fault::BadGateway, "unresolved");
+    let peers = app.links.peers(&recorder.live, order.agent.index).ok_or_else(no_peer)?;
+    let addresses = peers.resolve(clock.monotonic()).await.map_err(|_| no_peer())?;
+    let path = Path {
+        transport: &app.links.transport,
+        clock,
+        addresses: &addresses,
+        timing: Timing {
+            started: recorder.started,
+            connect: limits.connect_timeout,
+            send: limits.send_timeout,
+            first_byte: limits.unary_timeout,
+            after_caller_left,
+        },
+    };
+    let sent = send(&path, session, &order.permit, outbound, &mut recorder.attempts).await;
+    let upstream = sent.map_err(|failure| answer.unsent(failure))?;
+    let _open = streaming.then(|| recorder.metrics().map(|m| m.stream_opened()));
+    let longest = if streaming { limits.max_stream } else { limits.unary_timeout };
+    let plan = Plan {
+        expectation,
+        dialect: answer.dialect,
+        request_id: recorder.request_id.as_str(),
+        idle: if streaming { limits.idle_stream } else { limits.unary_timeout },
+        deadline: recorder.started + longest,
+        after_caller_left,
+        transport: &app.links.transport,
+        clock,
+    };
+    let mut observer = Observer { note: &mut recorder.reply };
+    let relayed = relay(session, upstream, plan, &mut observer).await;
+    match relayed.fault {
+        Some(fault) => Err(Failure::Ended {
+            ended: relayed.ended,
+            whole: relayed.whole,
+            answer: Some(answer.rejection(fault, relayed.ended.label())),
+        }),
+        None if relayed.clean => {
+            recorder.ended(relayed.ended, relayed.whole);
+            Ok(())
+        }
+        None => Err(Failure::Ended { ended: relayed.ended, whole: relayed.whole, answer: None }),
+    }
+}
+
+fn outbound(
+    session: &ServerSession,
+    recorder: &Recorder,
+    order: &Order,
+) -> Result<Outbound, (Fault, &'static str)> {
+    let head = session.req_header();
+    let added = Added {
+        authority: &order.agent.backend.authority,
+        request_id: recorder.request_id.as_str(),
+        a2a_version: order.a2a_version,
+        content_length: (!order.body.is_empty() || head.method == http::Method::POST)
+            .then_some(order.body.len()),
+    };
+    let room = order.body.len().min(16 * 1024);
+    let head = upstream_head(head.method.as_str(), &order.target, &head.headers, added, room)?;
+    Ok(Outbound { head, body: order.body.clone() })
+}
+
+fn expectation(call: &Call, guard: bool) -> Expectation {
+    Expectation {
+        version: call.dialect.version,
+        operation: call.operation,
+        rpc_id: call.rpc_id.clone(),
+        event_stream: false,
+        max_held: MAX_HELD,
+        max_event: MAX_EVENT,
+        guard,
+    }
+}
+
+/// How a failure of this call is told.
+struct Answering {
+    dialect: Option<Dialect>,
+    rpc_id: Option<Box<str>>,
+}
+
+impl Answering {
+    fn rejection(&self, fault: Fault, code: &'static str) -> Rejection {
+        let rejection = Rejection::plain(fault, code);
+        match self.dialect {
+            Some(dialect) => rejection.in_dialect(dialect, self.rpc_id.as_deref()),
+            None => rejection,
+        }
+    }
+
+    fn ended(&self, ended: Ended, fault: Fault, code: &'static str) -> Failure {
+        Failure::Ended { ended, whole: false, answer: Some(self.rejection(fault, code)) }
+    }
+
+    fn unsent(&self, failure: SendFailure) -> Failure {
+        match failure {
+            SendFailure::Connect => self.ended(Ended::Other, Fault::BadGateway, "connect_failed"),
+            SendFailure::Broken => {
+                self.ended(Ended::AgentClosed, Fault::BadGateway, "agent_closed")
+            }
+            SendFailure::TooSlow => {
+                self.ended(Ended::UnaryTimeout, Fault::GatewayTimeout, "agent_too_slow")
+            }
+            SendFailure::BadReply => self.ended(Ended::Malformed, Fault::BadGateway, "bad_reply"),
+            SendFailure::CallerLeft => Failure::CallerLeft,
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Which header fields travel, in both directions.
+//!
+//! Towards the agent: hop-by-hop fields, credentials, forwarding claims of strangers and every name
+//! that we set ourselves are left out (RFC 9110 sections 7.6.1 and 11.7; TR-8, TR-10). Towards the
+//! caller: the agent's challenges, cookies and anything that names its own origin.
+
+use crate::a2a::{Fault, Version};
+use bytes::{BufMut, BytesMut};
+use http::HeaderMap;
+use http::header::{self, HeaderName};
+use pingora::http::ResponseHeader;
+
+/// The request id, in every answer and towards the agent.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("portcullis-request-id");
+
+/// What we add to a request towards the agent.
+#[derive(Debug, Clone, Copy)]
+pub struct Added<'a> {
+    /// The backend's `Host`.
+    pub authority: &'a str,
+    /// Our request id.
+    pub request_id: &'a str,
+    /// The normalised `A2A-Version`, if one is to be sent.
+    pub a2a_version: Option<Version>,
+    /// The length of the body, when there is one.
+    pub content_length: Option<usize>,
+}
+
+/// Writes the request head for an HTTP/1.1 agent.
+///
+/// `path` is the very path that was judged, with its query if the surface has one.
+pub fn upstream_head(
+    method: &str,
+    path: &str,
+    headers: &HeaderMap,
+    added: Added<'_>,
+    room: usize,
+) -> Result<BytesMut, (Fault, &'static str)> {
+    let dropped = connection_names(headers)?;
+    let mut wire = BytesMut::with_capacity(1024 + room);
+    wire.put_slice(method.as_bytes());
+    wire.put_u8(b' ');
+    wire.put_slice(path.as_bytes());
+    wire.put_slice(b" HTTP/1.1\r\nhost: ");
+    wire.put_slice(added.authority.as_bytes());
+    wire.put_slice(b"\r\n");
+    for (name, value) in headers {
+        if travels_to_agent(name.as_str()) && !dropped.iter().any(|d| d == name) {
+            wire.put_slice(name.as_str().as_bytes());
+            wire.put_slice(b": ");
+            wire.put_slice(value.as_bytes());
+            wire.put_slice(b"\r\n");
+        }
+    }
+    wire.put_slice(b"accept-encoding: identity\r\nportcullis-request-id: ");
+    wire.put_slice(added.request_id.as_bytes());
+    wire.put_slice(b"\r\n");
+    if let Some(version) = added.a2a_version {
+        wire.put_slice(b"a2a-version: ");
+        wire.put_slice(version.label().as_bytes());
+        wire.put_slice(b"\r\n");
+    }
+    if let Some(length) = added.content_length {
+        wire.put_slice(b"content-length: ");
+        put_decimal(&mut wire, length);
+        wire.put_slice(b"\r\n");
+    }
+    wire.put_slice(b"\r\n");
+    Ok(wire)
+}
+
+fn put_decimal(wire: &mut BytesMut, mut number: usize) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    wire.put_slice(&digits[at..]);
+}
+
+/// Fields that `Connection` names, to be dropped with it. It must not name what decides the
+/// meaning of the request: that would let a caller delete it on the way.
+fn connection_names(headers: &HeaderMap) -> Result<Vec<HeaderName>, (Fault, &'static str)> {
+    let mut names = Vec::new();
+    for value in headers.get_all(header::CONNECTION) {
+        for token in value.as_bytes().split(|&b| b == b',') {
+            let token = token.trim_ascii();
+            if token.is_empty() {
+                continue;
+            }
+            let Ok(name) = HeaderName::from_bytes(token) else {
+                return Err((Fault::BadRequest, "bad_connection_header"));
+            };
+            if decides_meaning(name.as_str()) {
+                return Err((Fault::InvalidCredentials, "connection_names_protected"));
+            }
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Whether `Connection` names something that it must not. Checked before authentication too.
+pub fn check_connection(headers: &HeaderMap) -> Result<(), (Fault, &'static str)> {
+    if headers.contains_key(header::CONNECTION) {
+        connection_names(headers)?;
+    }
+    Ok(())
+}
+
+fn decides_meaning(name: &str) -> bool {
+    matches!(name, "host" | "authorization" | "dpop" | "cookie" | "forwarded")
+        || ["content-", "x-forwarded-", "a2a-", "x-a2a-"].iter().any(|p| name.starts_with(p))
+        || is_ours(name)
+}
+
+/// Names that only we may set, also with `_` for `-` (some servers fold the two).
+fn is_ours(name: &str) -> bool {
+    const PREFIX: &[u8] = b"portcullis-";
+    name.len() >= PREFIX.len()
+        && name
+            .bytes()
+            .zip(PREFIX)
+            .all(|(byte, &want)| byte == want || (byte == b'_' && want == b'-'))
+}
+
+fn travels_to_agent(name: &str) -> bool {
+    let hop_or_framing = matches!(
+        name,
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+            | "expect"
+            | "host"
+            | "content-length"
+            | "http2-settings"
+    );
+    let credential = matches!(name, "authorization" | "dpop" | "cookie");
+    let replaced = matches!(name, "accept-encoding" | "a2a-version");
+    !(hop_or_framing || credential || replaced || is_forwarding_claim(name) || is_ours(name))
+}
+
+/// What strangers say about who stands behind them; no proxy is trusted.
+fn is_forwarding_claim(name: &str) -> bool {
+    matches!(name, "forwarded" | "via" | "x-real-ip" | "x-client-ip" | "true-client-ip")
+        || starts_with_folded(name, b"x-forwarded-")
+        || starts_with_folded(name, b"x-original-")
+        || starts_with_folded(name, b"x-rewrite-")
+}
+
+fn starts_with_folded(name: &str, prefix: &[u8]) -> bool {
+    name.len() >= prefix.len()
+        && name.bytes().zip(prefix).all(|(b, &want)| b == want || (b == b'_' && want == b'-'))
+}
+
+/// The reply head for the caller: the agent's fields that may travel, without any framing.
+pub fn downstream_head(
+    upstream: &ResponseHeader,
+    request_id: &str,
+    event_stream: bool,
+) -> Result<ResponseHeader, Box<pingora::Error>> {
+    let mut head = ResponseHeader::build(upstream.status, Some(upstream.headers.len() + 4))?;
+    let dropped = connection_names(&upstream.headers).unwrap_or_default();
+    for (name, value) in &upstream.headers {
+        if travels_to_caller(name.as_str()) && !dropped.iter().any(|d| d == name) {
+            head.append_header(name.clone(), value.clone())?;
+        }
+    }
+    head.insert_header(REQUEST_ID, request_id)?;
+    if event_stream {
+        head.insert_header(header::CACHE_CONTROL, "no-store")?;
+        head.insert_header("x-accel-buffering", "no")?;
+    }
+    Ok(head)
+}
+
+fn travels_to_caller(name: &str) -> bool {
+    let hop_or_framing = matches!(
+        name,
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "proxy-authenticate"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+            | "content-length"
+            | "date"
+    );
+    let speaks_for_itself = matches!(
+        name,
+        "www-authenticate"
+            | "authentication-info"
+            | "set-cookie"
+            | "alt-svc"
+            | "location"
+            | "content-location"
+            | "link"
+            | "via"
+            | "server"
+            | "x-powered-by"
+    );
+    !(hop_or_framing || speaks_for_itself || is_ours(name))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn map(lines: &[(&str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in lines {
+            map.append(
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            );
+        }
+        map
+    }
+
+    fn added() -> Added<'static> {
+        Added {
+            authority: "agent:9",
+            request_id: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+            a2a_version: Some(Version::V1_0),
+            content_length: Some(0),
+        }
+    }
+
+    #[test]
+    fn only_what_may_travel_travels() {
+        let headers = map(&[
+            ("host", "public"),
+            ("authorization", "Bearer x"),
+            ("dpop", "x"),
+            ("cookie", "a=b"),
+            ("proxy-authorization", "x"),
+            ("portcullis-request-id", "forged"),
+            ("portcullis_request_id", "forged"),
+            ("portcullis-assertion", "forged"),
+            ("x-forwarded-for", "1.2.3.4"),
+            ("x_forwarded_for", "1.2.3.4"),
+            ("forwarded", "for=1.2.3.4"),
+            ("accept-encoding", "gzip"),
+            ("a2a-version", "9"),
+            ("expect", "100-continue"),
+            ("te", "trailers"),
+            ("connection", "keep-alive, x-drop-me"),
+            ("x-drop-me", "1"),
+            ("content-type", "application/json"),
+            ("a2a-extensions", "https://example.com/e1"),
+            ("x-custom", "kept"),
+        ]);
+        let wire = upstream_head("POST", "/a", &headers, added(), 0).unwrap();
+        let text = String::from_utf8(wire.to_vec()).unwrap();
+        assert_eq!(
+            text,
+            "POST /a HTTP/1.1\r\nhost: agent:9\r\ncontent-type: application/json\r\n\
+             a2a-extensions: https://example.com/e1\r\nx-custom: kept\r\n\
+             accept-encoding: identity\r\nportcullis-request-id: 01ARZ3NDEKTSV4RRFFQ69G5FAV\r\n\
+             a2a-version: 1.0\r\ncontent-length: 0\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn connection_must_not_delete_what_decides() {
+        for name in
+            ["authorization", "Host", "content-type", "a2a-version", "portcullis-x", "X-Forwarded-For"]
+        {
+            let headers = map(&[("connection", name)]);
+            assert!(check_connection(&headers).is_err(), "{name}");
+        }
+        assert!(check_connection(&map(&[("connection", "close, x-other")])).is_ok());
+    }
+
+    #[test]
+    fn the_agent_speaks_for_itself_to_nobody() {
+        let mut upstream = ResponseHeader::build(200, None).unwrap();
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("www-authenticate", "Basic"),
+            ("set-cookie", "a=b"),
+            ("server", "uvicorn"),
+            ("location", "http://agent:9/"),
+            ("content-length", "5"),
+            ("transfer-encoding", "chunked"),
+            ("portcullis-request-id", "forged"),
+            ("a2a-extensions", "e1"),
+        ] {
+            upstream.append_header(name, value).unwrap();
+        }
+        let head = downstream_head(&upstream, "id", false).unwrap();
+        let mut names: Vec<_> = head.headers.keys().map(|n| n.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["a2a-extensions", "content-type", "portcullis-request-id"]);
+        assert_eq!(head.headers["portcullis-request-id"], "id");
+    }
+}

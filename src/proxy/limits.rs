@@ -1,0 +1,212 @@
+//! What an HTTP/1.1 request head must look like before anything routes on it.
+//!
+//! Pingora is lenient where two parsers could disagree (RFC 9112 sections 2.2, 6.1, 6.3); we are
+//! not. Bounds and refusals follow the table on malformed input that was tried out on Pingora.
+
+use crate::a2a::Fault;
+use http::header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, Method, Version};
+use std::time::Duration;
+
+/// Most header lines.
+pub const MAX_HEADERS: usize = 100;
+/// Largest request head in bytes.
+pub const MAX_HEAD_BYTES: usize = 32 * 1024;
+/// From a connection's first byte due to a whole request head.
+pub const HEAD_DEADLINE: Duration = Duration::from_secs(15);
+/// How long a kept-alive connection may be idle, in seconds.
+pub const KEEPALIVE_SECONDS: u64 = 60;
+/// How long a write to the caller may be stuck.
+pub const STUCK_CALLER: Duration = Duration::from_secs(60);
+/// Whole time for a caller to send its body.
+pub const BODY_DEADLINE: Duration = Duration::from_secs(60);
+/// An unread body up to this declared size is drained after a refusal; above it we close.
+pub const DRAIN_AT_MOST: u64 = 4 * 1024 * 1024;
+/// How long draining may take.
+pub const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
+/// Open connections per listener.
+pub const MAX_CONNECTIONS: usize = 20_000;
+
+/// Why a head is refused: the fault and a private code.
+pub type HeadFault = (Fault, &'static str);
+
+/// Checks a parsed head against its raw bytes.
+///
+/// `raw` is the head as it came, without the body. Errors name the first thing found.
+pub fn check_head(
+    method: &Method,
+    version: Version,
+    headers: &HeaderMap,
+    target: &[u8],
+    raw: &[u8],
+) -> Result<(), HeadFault> {
+    if raw.len() > MAX_HEAD_BYTES {
+        return Err((Fault::HeadersTooLarge, "head_too_large"));
+    }
+    if headers.len() > MAX_HEADERS {
+        return Err((Fault::HeadersTooLarge, "too_many_headers"));
+    }
+    if *method == Method::CONNECT {
+        return Err((Fault::MethodNotAllowed, "connect_method"));
+    }
+    if has_bare_line_feed(raw) {
+        return Err((Fault::BadRequest, "bare_line_feed"));
+    }
+    check_framing(version, headers, raw)?;
+    check_host(headers, target)?;
+    if let Some(expect) = headers.get(EXPECT)
+        && !expect.as_bytes().eq_ignore_ascii_case(b"100-continue")
+    {
+        return Err((Fault::BadRequest, "unknown_expectation"));
+    }
+    Ok(())
+}
+
+fn has_bare_line_feed(raw: &[u8]) -> bool {
+    raw.iter()
+        .enumerate()
+        .any(|(at, &byte)| byte == b'\n' && (at == 0 || raw[at - 1] != b'\r'))
+}
+
+/// RFC 9112 section 6.3: one framing, stated once. Pingora removes `Content-Length` beside
+/// `Transfer-Encoding` and collapses equal lengths, so the raw head is what is looked at.
+fn check_framing(version: Version, headers: &HeaderMap, raw: &[u8]) -> Result<(), HeadFault> {
+    let lengths = count_lines(raw, b"content-length");
+    let codings = count_lines(raw, b"transfer-encoding");
+    if lengths > 1 {
+        return Err((Fault::BadRequest, "two_lengths"));
+    }
+    if lengths == 1 && codings > 0 {
+        return Err((Fault::BadRequest, "length_and_transfer_encoding"));
+    }
+    if let Some(length) = headers.get(CONTENT_LENGTH)
+        && (length.is_empty() || !length.as_bytes().iter().all(u8::is_ascii_digit))
+    {
+        return Err((Fault::BadRequest, "bad_length"));
+    }
+    if codings > 1 {
+        return Err((Fault::BadRequest, "two_transfer_encodings"));
+    }
+    if let Some(coding) = headers.get(TRANSFER_ENCODING) {
+        if version != Version::HTTP_11 {
+            return Err((Fault::BadRequest, "transfer_encoding_before_1_1"));
+        }
+        if !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+            return Err((Fault::BadRequest, "unknown_transfer_encoding"));
+        }
+    }
+    Ok(())
+}
+
+fn check_host(headers: &HeaderMap, target: &[u8]) -> Result<(), HeadFault> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let Some(host) = hosts.next() else {
+        return Err((Fault::BadRequest, "no_host"));
+    };
+    if hosts.next().is_some() {
+        return Err((Fault::BadRequest, "two_hosts"));
+    }
+    if let Some(authority) = absolute_authority(target)
+        && !authority.eq_ignore_ascii_case(host.as_bytes())
+    {
+        return Err((Fault::BadRequest, "target_and_host_differ"));
+    }
+    Ok(())
+}
+
+/// The authority of an absolute-form request target (RFC 9112 section 3.2.2).
+fn absolute_authority(target: &[u8]) -> Option<&[u8]> {
+    let rest = strip_prefix_ignoring_case(target, b"http://")
+        .or_else(|| strip_prefix_ignoring_case(target, b"https://"))?;
+    let end = rest.iter().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+fn strip_prefix_ignoring_case<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    let head = text.get(..prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
+}
+
+/// How many lines of `raw` carry the field `name` (lower case).
+fn count_lines(raw: &[u8], name: &[u8]) -> usize {
+    raw.split(|&b| b == b'\n')
+        .skip(1)
+        .filter(|line| {
+            line.len() > name.len()
+                && line[..name.len()].eq_ignore_ascii_case(name)
+                && line[name.len()..].iter().find(|b| !matches!(b, b' ' | b'\t')) == Some(&b':')
+        })
+        .count()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    /// Builds what Pingora would have parsed from `raw`, without its leniency.
+    fn check(raw: &str) -> Result<(), HeadFault> {
+        let mut lines = raw.split('\n').map(|l| l.trim_end_matches('\r'));
+        let mut first = lines.next().unwrap().split(' ');
+        let method = Method::from_bytes(first.next().unwrap().as_bytes()).unwrap();
+        let target = first.next().unwrap();
+        let version =
+            if first.next() == Some("HTTP/1.0") { Version::HTTP_10 } else { Version::HTTP_11 };
+        let mut headers = HeaderMap::new();
+        for line in lines.filter(|l| !l.is_empty()) {
+            let (name, value) = line.split_once(':').unwrap();
+            let name = http::HeaderName::from_bytes(name.trim().as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_str(value.trim()).unwrap());
+        }
+        check_head(&method, version, &headers, target.as_bytes(), raw.as_bytes())
+    }
+
+    #[test]
+    fn heads() {
+        let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(MAX_HEAD_BYTES));
+        let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(MAX_HEADERS));
+        let table: &[(&str, Result<(), &str>)] = &[
+            ("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", Ok(())),
+            ("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", Ok(())),
+            ("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n", Ok(())),
+            ("GET http://a/x HTTP/1.1\r\nHost: A\r\n\r\n", Ok(())),
+            ("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n", Ok(())),
+            (&long, Err("head_too_large")),
+            (&many, Err("too_many_headers")),
+            ("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", Err("connect_method")),
+            ("GET / HTTP/1.1\nHost: a\r\n\r\n", Err("bare_line_feed")),
+            ("GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", Err("bare_line_feed")),
+            (
+                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n",
+                Err("two_lengths"),
+            ),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2, 2\r\n\r\n", Err("bad_length")),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +2\r\n\r\n", Err("bad_length")),
+            (
+                "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n",
+                Err("length_and_transfer_encoding"),
+            ),
+            (
+                "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+                Err("unknown_transfer_encoding"),
+            ),
+            (
+                "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\ntransfer-encoding : chunked\r\n\r\n",
+                Err("two_transfer_encodings"),
+            ),
+            (
+                "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+                Err("transfer_encoding_before_1_1"),
+            ),
+            ("GET / HTTP/1.1\r\nX: y\r\n\r\n", Err("no_host")),
+            ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", Err("two_hosts")),
+            ("GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n", Err("target_and_host_differ")),
+            ("GET / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n", Err("unknown_expectation")),
+        ];
+        for (raw, expected) in table {
+            let found = check(raw).map_err(|(_, code)| code);
+            assert_eq!(&found, expected, "{}", raw.escape_debug());
+        }
+    }
+}

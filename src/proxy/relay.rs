@@ -1,0 +1,463 @@
+//! The agent's reply on its way back: judged, noted, then released.
+
+use super::headers::downstream_head;
+use super::send::{Upstream, gone};
+use crate::a2a::reader::{Event, Expectation, Piece, Reader};
+use crate::a2a::{Fault, render};
+use crate::a2a::Dialect;
+use crate::audit::record::Ended;
+use crate::pipeline::{Observer, ports::Clock};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header;
+use http::{StatusCode, Version};
+use pingora::connectors::TransportConnector;
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::ServerSession;
+use pingora_timeout::timeout;
+use std::pin::pin;
+use std::time::Duration;
+
+/// Pooled connections are given up before the usual agents' servers close theirs (5 s).
+pub const POOL_IDLE: Duration = Duration::from_secs(4);
+
+/// How a reply is relayed.
+pub struct Plan<'a> {
+    /// What the reply is expected to be; `None` on the backend surface, whose bytes just pass.
+    pub expectation: Option<Expectation>,
+    /// The call's dialect, for an error in a stream that has begun.
+    pub dialect: Option<Dialect>,
+    /// For the header of the answer.
+    pub request_id: &'a str,
+    /// Longest silence.
+    pub idle: Duration,
+    /// When the reply must have ended, monotonic.
+    pub deadline: Duration,
+    /// How long a unary reply is read on after the caller left.
+    pub after_caller_left: Option<Duration>,
+    /// Connections and their pool.
+    pub transport: &'a TransportConnector,
+    /// Time.
+    pub clock: &'a dyn Clock,
+}
+
+/// How a relay ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relayed {
+    /// In one word.
+    pub ended: Ended,
+    /// Whether the agent's reply ended properly.
+    pub whole: bool,
+    /// What the caller must still be told; only when no header has been sent.
+    pub fault: Option<Fault>,
+    /// Whether the caller's connection is in a clean state.
+    pub clean: bool,
+}
+
+impl Relayed {
+    fn refused(ended: Ended, whole: bool, fault: Fault) -> Relayed {
+        Relayed { ended, whole, fault: Some(fault), clean: true }
+    }
+
+    fn broken(ended: Ended) -> Relayed {
+        Relayed { ended, whole: false, fault: None, clean: false }
+    }
+}
+
+/// Relays one reply to its end.
+pub async fn relay(
+    caller: &mut ServerSession,
+    upstream: Upstream,
+    plan: Plan<'_>,
+    observer: &mut Observer<'_>,
+) -> Relayed {
+    let mut relay = Relay {
+        caller_here: !upstream.caller_left,
+        upstream,
+        plan,
+        header_sent: false,
+        agent_done: false,
+        event_stream: false,
+        pieces: Vec::new(),
+    };
+    let relayed = relay.run(caller, observer).await;
+    relay.release().await;
+    relayed
+}
+
+struct Relay<'a> {
+    upstream: Upstream,
+    plan: Plan<'a>,
+    caller_here: bool,
+    header_sent: bool,
+    agent_done: bool,
+    event_stream: bool,
+    pieces: Vec<Piece>,
+}
+
+enum Step {
+    Chunk(Bytes),
+    End,
+    AgentBroke,
+    Silent,
+    CallerLeft,
+}
+
+impl Relay<'_> {
+    async fn run(&mut self, caller: &mut ServerSession, observer: &mut Observer<'_>) -> Relayed {
+        let Some(head) = self.upstream.link.resp_header() else {
+            return Relayed::refused(Ended::Other, false, Fault::BadGateway);
+        };
+        observer.header(head.status.as_u16(), self.plan.clock.monotonic());
+        if let Some(refused) = unusable(head) {
+            return refused;
+        }
+        self.event_stream = is_event_stream(head);
+        let Some(mut expectation) = self.plan.expectation.clone() else {
+            return self.pass(caller, observer).await;
+        };
+        if is_encoded(head) {
+            observer.note.malformed = Some("encoded_reply");
+            return Relayed::refused(Ended::Malformed, false, Fault::InvalidAgentResponse);
+        }
+        if self.event_stream && !expectation.operation.is_streaming() && expectation.guard {
+            observer.note.malformed = Some("unexpected_stream");
+            return Relayed::refused(Ended::Malformed, false, Fault::InvalidAgentResponse);
+        }
+        expectation.event_stream = self.event_stream;
+        if self.event_stream && self.caller_here && self.send_header(caller, None).await.is_err() {
+            return Relayed::broken(Ended::CallerLeft);
+        }
+        self.judged(caller, observer, Reader::new(expectation)).await
+    }
+
+    /// The agent surface: every piece is judged and its ids bound before it leaves.
+    async fn judged(
+        &mut self,
+        caller: &mut ServerSession,
+        observer: &mut Observer<'_>,
+        mut reader: Reader,
+    ) -> Relayed {
+        loop {
+            match self.step(caller).await {
+                Step::Chunk(chunk) => {
+                    observer.note.bytes += chunk.len() as u64;
+                    reader.push(chunk, &mut self.pieces);
+                    if self.upstream.link.is_body_done() {
+                        self.agent_done = true;
+                        reader.finish(&mut self.pieces);
+                    }
+                }
+                Step::End => {
+                    self.agent_done = true;
+                    reader.finish(&mut self.pieces);
+                }
+                other => match self.interrupted(other) {
+                    Some(relayed) => return relayed,
+                    None => continue,
+                },
+            }
+            if let Some(code) = reader.malformed() {
+                observer.note.malformed = Some(code);
+            }
+            let released = match self.bind(observer).await {
+                Ok(released) => released,
+                Err(relayed) => return self.say_so(caller, relayed).await,
+            };
+            if let Some(relayed) = self.deliver(caller, released).await {
+                return relayed;
+            }
+            if self.agent_done {
+                return self.complete();
+            }
+        }
+    }
+
+    /// The agent's reply is whole.
+    fn complete(&self) -> Relayed {
+        let ended = if self.caller_here { Ended::Complete } else { Ended::CallerLeft };
+        Relayed { ended, whole: true, fault: None, clean: self.caller_here }
+    }
+
+    /// Binds what the new pieces name, and gives the bytes that may leave.
+    async fn bind(&mut self, observer: &mut Observer<'_>) -> Result<Released, Relayed> {
+        let mut released = Released::Nothing;
+        let mut fault = None;
+        for piece in self.pieces.drain(..) {
+            match piece {
+                Piece::Pass(bytes) => released.add(bytes),
+                Piece::Event(bytes, event) => match observe(observer, &event).await {
+                    Ok(()) => released.add(bytes),
+                    Err(found) => {
+                        fault = Some(found);
+                        break;
+                    }
+                },
+                Piece::Unjudged(bytes, event) => {
+                    observer.note.unjudged = true;
+                    match observe(observer, &event).await {
+                        Ok(()) => released.add(bytes),
+                        Err(found) => {
+                            fault = Some(found);
+                            break;
+                        }
+                    }
+                }
+                Piece::Malformed(code) => {
+                    observer.note.malformed = Some(code);
+                    fault = Some((Ended::Malformed, Fault::InvalidAgentResponse));
+                    break;
+                }
+            }
+        }
+        self.pieces.clear();
+        match fault {
+            None => Ok(released),
+            Some((ended, fault)) => {
+                Err(Relayed { ended, whole: self.agent_done, fault: Some(fault), clean: true })
+            }
+        }
+    }
+
+    /// A fault found while reading: told by an error answer, in a begun event stream by an error
+    /// event, in any other begun reply by breaking off.
+    async fn say_so(&mut self, caller: &mut ServerSession, relayed: Relayed) -> Relayed {
+        let Some(fault) = relayed.fault else { return relayed };
+        if !self.header_sent {
+            return relayed;
+        }
+        if !self.event_stream || !self.caller_here {
+            return Relayed { fault: None, clean: false, ..relayed };
+        }
+        let rpc_id = self.plan.expectation.as_ref().and_then(|e| e.rpc_id.as_deref());
+        let answer = render(fault, self.plan.dialect, rpc_id);
+        let mut event = BytesMut::with_capacity(answer.body.len() + 8);
+        event.put_slice(b"data: ");
+        event.put_slice(&answer.body);
+        event.put_slice(b"\n\n");
+        let sent = caller.write_response_body(event.freeze(), true).await.is_ok();
+        Relayed { fault: None, clean: sent, ..relayed }
+    }
+
+    async fn deliver(&mut self, caller: &mut ServerSession, released: Released) -> Option<Relayed> {
+        if !self.caller_here {
+            return None;
+        }
+        if !self.header_sent {
+            if matches!(released, Released::Nothing) && !self.agent_done {
+                return None;
+            }
+            let length = self.agent_done.then(|| released.len());
+            if self.send_header(caller, length).await.is_err() {
+                return self.interrupted(Step::CallerLeft);
+            }
+        }
+        let last = self.agent_done;
+        match released {
+            Released::Nothing if !last => None,
+            Released::Nothing => self.write(caller, Bytes::new(), true).await,
+            Released::One(bytes) => self.write(caller, bytes, last).await,
+            Released::Many(buffer) => self.write(caller, buffer.freeze(), last).await,
+        }
+    }
+
+    async fn write(
+        &mut self,
+        caller: &mut ServerSession,
+        bytes: Bytes,
+        last: bool,
+    ) -> Option<Relayed> {
+        match caller.write_response_body(bytes, last).await {
+            Ok(()) => None,
+            Err(_) => self.interrupted(Step::CallerLeft),
+        }
+    }
+
+    /// The backend surface: bytes pass as they come.
+    async fn pass(&mut self, caller: &mut ServerSession, observer: &mut Observer<'_>) -> Relayed {
+        let length = self.upstream.link.resp_header().and_then(declared_length);
+        if self.send_header(caller, length).await.is_err() {
+            return Relayed::broken(Ended::CallerLeft);
+        }
+        loop {
+            match self.step(caller).await {
+                Step::Chunk(chunk) => {
+                    observer.note.bytes += chunk.len() as u64;
+                    self.agent_done = self.upstream.link.is_body_done();
+                    let last = self.agent_done;
+                    if let Some(relayed) = self.write(caller, chunk, last).await {
+                        return relayed;
+                    }
+                }
+                Step::End => {
+                    self.agent_done = true;
+                    if let Some(relayed) = self.write(caller, Bytes::new(), true).await {
+                        return relayed;
+                    }
+                }
+                other => match self.interrupted(other) {
+                    Some(relayed) => return relayed,
+                    None => continue,
+                },
+            }
+            if self.agent_done {
+                return self.complete();
+            }
+        }
+    }
+
+    /// The next thing that happens on either side.
+    async fn step(&mut self, caller: &mut ServerSession) -> Step {
+        let left = self.plan.deadline.saturating_sub(self.plan.clock.monotonic());
+        let bound = left.min(self.plan.idle);
+        let mut reading = pin!(timeout(bound, self.upstream.link.read_body_bytes()));
+        let read = tokio::select! { biased;
+            read = reading.as_mut() => read,
+            () = gone(caller), if self.caller_here => return Step::CallerLeft,
+        };
+        match read {
+            Ok(Ok(Some(chunk))) => Step::Chunk(chunk),
+            Ok(Ok(None)) => Step::End,
+            Ok(Err(_)) => Step::AgentBroke,
+            Err(_) => Step::Silent,
+        }
+    }
+
+    /// What an interruption means; `None` when we read on without the caller.
+    fn interrupted(&mut self, step: Step) -> Option<Relayed> {
+        match step {
+            Step::CallerLeft => match self.plan.after_caller_left {
+                Some(on) if self.caller_here && !self.event_stream && !self.agent_done => {
+                    self.caller_here = false;
+                    let until = self.plan.clock.monotonic() + on;
+                    self.plan.deadline = self.plan.deadline.min(until);
+                    None
+                }
+                _ => Some(Relayed {
+                    ended: Ended::CallerLeft,
+                    whole: self.agent_done,
+                    fault: None,
+                    clean: false,
+                }),
+            },
+            Step::AgentBroke if self.header_sent => Some(Relayed::broken(Ended::AgentClosed)),
+            Step::AgentBroke => {
+                Some(Relayed::refused(Ended::AgentClosed, false, Fault::BadGateway))
+            }
+            Step::Silent => {
+                let over = self.plan.clock.monotonic() >= self.plan.deadline;
+                let ended = match (self.event_stream, over, self.caller_here) {
+                    (_, _, false) => Ended::CallerLeft,
+                    (true, true, true) => Ended::MaxStream,
+                    (true, false, true) => Ended::IdleTimeout,
+                    (false, _, true) => Ended::UnaryTimeout,
+                };
+                Some(if self.header_sent || !self.caller_here {
+                    Relayed::broken(ended)
+                } else {
+                    Relayed::refused(ended, false, Fault::GatewayTimeout)
+                })
+            }
+            Step::Chunk(_) | Step::End => None,
+        }
+    }
+
+    async fn send_header(
+        &mut self,
+        caller: &mut ServerSession,
+        length: Option<usize>,
+    ) -> Result<(), Box<pingora::Error>> {
+        let upstream = self.upstream.link.resp_header().ok_or_else(|| {
+            pingora::Error::explain(pingora::ErrorType::InternalError, "no reply header")
+        })?;
+        let mut head = downstream_head(upstream, self.plan.request_id, self.event_stream)?;
+        let bodiless =
+            matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        if let Some(length) = length.filter(|_| !bodiless) {
+            head.insert_header(header::CONTENT_LENGTH, length)?;
+        } else if !bodiless && caller.req_header().version == Version::HTTP_11 {
+            head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+        }
+        self.header_sent = true;
+        caller.write_response_header(Box::new(head)).await
+    }
+
+    /// Gives the agent's connection back to the pool, if nothing of this exchange is left on it.
+    async fn release(self) {
+        let Upstream { mut link, pool_key, all_written, .. } = self.upstream;
+        // Pingora looks at the reply side only; after an early reply the rest of our request would
+        // be taken for the next one.
+        if self.agent_done && all_written {
+            link.respect_keepalive();
+            if let Some(stream) = link.reuse().await {
+                self.plan.transport.release_stream(stream, pool_key, Some(POOL_IDLE));
+            }
+        }
+    }
+}
+
+/// Bytes that may leave, without a copy in the usual case of one piece.
+enum Released {
+    Nothing,
+    One(Bytes),
+    Many(BytesMut),
+}
+
+impl Released {
+    fn add(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        *self = match std::mem::replace(self, Released::Nothing) {
+            Released::Nothing => Released::One(bytes),
+            Released::One(first) => {
+                let mut buffer = BytesMut::with_capacity(first.len() + bytes.len());
+                buffer.put_slice(&first);
+                buffer.put_slice(&bytes);
+                Released::Many(buffer)
+            }
+            Released::Many(mut buffer) => {
+                buffer.put_slice(&bytes);
+                Released::Many(buffer)
+            }
+        };
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Released::Nothing => 0,
+            Released::One(bytes) => bytes.len(),
+            Released::Many(buffer) => buffer.len(),
+        }
+    }
+}
+
+async fn observe(observer: &mut Observer<'_>, event: &Event) -> Result<(), (Ended, Fault)> {
+    observer.observe(event).await
+}
+
+/// Replies that never pass: redirects name the agent's own origin, and its own credentials are
+/// none of the caller's business.
+fn unusable(head: &ResponseHeader) -> Option<Relayed> {
+    let status = head.status;
+    let refused = status.is_redirection() && status != StatusCode::NOT_MODIFIED
+        || status == StatusCode::UNAUTHORIZED
+        || status == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+    refused.then(|| Relayed::refused(Ended::Other, false, Fault::BadGateway))
+}
+
+fn is_event_stream(head: &ResponseHeader) -> bool {
+    let Some(value) = head.headers.get(header::CONTENT_TYPE) else { return false };
+    let media = value.as_bytes().split(|&b| b == b';').next().unwrap_or_default();
+    media.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+}
+
+fn is_encoded(head: &ResponseHeader) -> bool {
+    head.headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .any(|v| !v.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"))
+}
+
+fn declared_length(head: &ResponseHeader) -> Option<usize> {
+    head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,91 @@
+//! Our own answers: the only place that writes a status of ours to a caller.
+
+use super::body::settle_unread;
+use super::headers::REQUEST_ID;
+use crate::a2a::render;
+use crate::pipeline::Rejection;
+use bytes::Bytes;
+use http::{HeaderValue, Method, header};
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::ServerSession;
+
+/// An answer of ours.
+pub struct Answer<'a> {
+    /// HTTP status.
+    pub status: u16,
+    /// `Content-Type`; `None` where there is no body.
+    pub content_type: Option<&'static str>,
+    /// Further fields.
+    pub headers: &'a [(header::HeaderName, HeaderValue)],
+    /// The body; not sent for HEAD, whose length it still tells.
+    pub body: Bytes,
+}
+
+/// Writes an answer and ends the exchange. `Err` means that the connection is of no more use.
+pub async fn write(
+    session: &mut ServerSession,
+    request_id: &str,
+    answer: Answer<'_>,
+) -> Result<(), Box<pingora::Error>> {
+    settle_unread(session);
+    let mut head = ResponseHeader::build(answer.status, Some(answer.headers.len() + 6))?;
+    for (name, value) in answer.headers {
+        head.append_header(name.clone(), value.clone())?;
+    }
+    if let Some(content_type) = answer.content_type {
+        head.insert_header(header::CONTENT_TYPE, content_type)?;
+    }
+    head.insert_header(REQUEST_ID, request_id)?;
+    let bodiless = answer.status == 304 || answer.status == 204;
+    if !bodiless {
+        head.insert_header(header::CONTENT_LENGTH, answer.body.len())?;
+    }
+    let head_only = bodiless || session.req_header().method == Method::HEAD;
+    session.write_response_header(Box::new(head)).await?;
+    let body = if head_only { Bytes::new() } else { answer.body };
+    session.write_response_body(body, true).await
+}
+
+/// Answers bytes that are no HTTP request; there is no head to look at.
+pub async fn reject_unread(
+    session: &mut ServerSession,
+    request_id: &str,
+    rejection: &Rejection,
+) -> (u16, Result<(), Box<pingora::Error>>) {
+    let rendered = render(rejection.fault, None, None);
+    let sent = async {
+        let mut head = ResponseHeader::build(rendered.status, Some(5))?;
+        head.insert_header(header::CONTENT_TYPE, rendered.content_type)?;
+        head.insert_header(header::CONTENT_LENGTH, rendered.body.len())?;
+        head.insert_header(header::CACHE_CONTROL, "no-store")?;
+        head.insert_header(REQUEST_ID, request_id)?;
+        session.write_response_header(Box::new(head)).await?;
+        session.write_response_body(rendered.body, true).await
+    };
+    (rendered.status, sent.await)
+}
+
+/// Answers a refusal in the form that its caller expects; the status that was sent.
+pub async fn reject(
+    session: &mut ServerSession,
+    request_id: &str,
+    rejection: &Rejection,
+) -> (u16, Result<(), Box<pingora::Error>>) {
+    let rendered = render(rejection.fault, rejection.dialect, rejection.rpc_id.as_deref());
+    let status = rejection.status.unwrap_or(rendered.status);
+    let mut headers = Vec::with_capacity(3);
+    headers.push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+    if let Some(challenge) = rejection.challenge.value() {
+        headers.push((header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge)));
+    }
+    if let Some(seconds) = rejection.retry_after {
+        headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
+    }
+    let answer = Answer {
+        status,
+        content_type: Some(rendered.content_type),
+        headers: &headers,
+        body: rendered.body,
+    };
+    (status, write(session, request_id, answer).await)
+}

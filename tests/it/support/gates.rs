@@ -1,0 +1,72 @@
+//! Gates built without files, for tests below the program.
+
+use super::memory_journal::MemoryJournal;
+use portcullis::adapters::clock::SystemClock;
+use portcullis::adapters::random::SystemRandom;
+use portcullis::config::route::Routes;
+use portcullis::config::snapshot::{
+    Admin, Agent, Audit, Backend, Contexts, Durability, Interfaces, Limits, Listener, Snapshot,
+};
+use portcullis::pipeline::Gate;
+use portcullis::pipeline::gate::Ports;
+use portcullis::pipeline::metrics::Metrics;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A gate with one agent, at the root, without issuers.
+pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) -> Arc<Gate> {
+    let bind = super::loopback();
+    let agents = vec![Arc::new(Agent {
+        index: 0,
+        name: "raw".into(),
+        route: "".into(),
+        publish: true,
+        backend: Backend {
+            host: agent.ip().to_string().into(),
+            port: agent.port(),
+            authority: agent.to_string().into(),
+            base_path: "".into(),
+            card_paths: vec!["/.well-known/agent-card.json".into()],
+        },
+        interfaces: Interfaces::Auto,
+        skills: vec!["only".into()],
+        skill_metadata_keys: Vec::new(),
+        skill_default: None,
+        contexts: Contexts::Claimable,
+        backend_paths: Vec::new(),
+        deny_status: 403,
+        reply_guard: true,
+        also_origins: Vec::new(),
+        limits,
+    })];
+    let snapshot = Snapshot {
+        generation: 1,
+        digest: "0".repeat(64).into(),
+        listeners: vec![Arc::new(Listener {
+            name: "public".into(),
+            bind,
+            public_url: "http://localhost".into(),
+            hosts: Vec::new(),
+            plaintext: false,
+        })],
+        admin: Admin { bind },
+        routes: Routes::new(&agents),
+        agents,
+        issuers: Vec::new(),
+        policies: Vec::new(),
+        policy_names: Vec::new(),
+        audit: Audit {
+            dir: "unused".into(),
+            durability: Durability::Write,
+            max_bytes: u64::MAX,
+        },
+    };
+    let ports = Ports {
+        clock: Arc::new(SystemClock::new()),
+        random: Arc::new(SystemRandom),
+        journal,
+        metrics: Arc::new(Metrics::new().unwrap()),
+        instance: "test".into(),
+    };
+    Arc::new(Gate::new(ports, snapshot))
+}

@@ -1,0 +1,86 @@
+//! A journal in memory, which tests read while it grows.
+
+use super::within;
+use portcullis::audit::chain::Chain;
+use portcullis::pipeline::ports::{Journal, JournalError, Receipt, RecordBody};
+use serde_json::Value;
+use std::sync::Mutex;
+use tokio::sync::watch;
+
+/// Seals every record at once, or refuses all of them while told to.
+pub struct MemoryJournal {
+    state: Mutex<State>,
+    changed: watch::Sender<()>,
+}
+
+struct State {
+    chain: Chain,
+    lines: Vec<Vec<u8>>,
+    refuse: Option<JournalError>,
+}
+
+impl Default for MemoryJournal {
+    fn default() -> MemoryJournal {
+        let state = State { chain: Chain::START, lines: Vec::new(), refuse: None };
+        MemoryJournal { state: Mutex::new(state), changed: watch::Sender::new(()) }
+    }
+}
+
+impl MemoryJournal {
+    /// From now on every record is refused with `error`, or taken again.
+    pub fn refuse(&self, error: Option<JournalError>) {
+        self.state.lock().unwrap().refuse = error;
+    }
+
+    /// The records so far.
+    pub fn records(&self) -> Vec<Value> {
+        let state = self.state.lock().unwrap();
+        state.lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+    }
+
+    /// Waits until the records satisfy `condition`.
+    pub async fn until(&self, what: &str, condition: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let mut changed = self.changed.subscribe();
+        within(what, async {
+            loop {
+                changed.borrow_and_update();
+                let records = self.records();
+                if condition(&records) {
+                    return records;
+                }
+                changed.changed().await.unwrap();
+            }
+        })
+        .await
+    }
+
+    fn take(&self, record: RecordBody) -> Result<u64, JournalError> {
+        let mut state = self.state.lock().unwrap();
+        if let Some(error) = state.refuse {
+            return Err(error);
+        }
+        let mut line = Vec::new();
+        state.chain.seal(&record.0, &mut line);
+        state.lines.push(line);
+        let sequence = state.lines.len() as u64;
+        drop(state);
+        self.changed.send_replace(());
+        Ok(sequence)
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn append(&self, record: RecordBody) -> Receipt {
+        let (answer, receipt) = Receipt::pair();
+        let _ = answer.send(self.take(record));
+        receipt
+    }
+
+    fn queue(&self, record: RecordBody) {
+        let _ = self.take(record);
+    }
+
+    fn trouble(&self) -> Option<JournalError> {
+        self.state.lock().unwrap().refuse
+    }
+}
