@@ -1,8 +1,8 @@
 //! Ports made real: files, the system's clock and randomness.
 //!
 //! Answers: how does what the pipeline asks for happen on this machine. May import: the core,
-//! `pipeline::ports` and the values that ports carry, `config` values that name settings; never
-//! one another or an edge. Invariants: an adapter reports failure, it never decides what a failure
+//! `pipeline::ports` and the values that ports carry; never one another (but for clocks in tests) or
+//! an edge. Invariants: an adapter reports failure, it never decides what a failure
 //! means for a call. Start reading at [`journal`].
 
 pub mod clock;
