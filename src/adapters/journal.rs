@@ -426,3 +426,6 @@ impl std::error::Error for OpenError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
