@@ -9,8 +9,7 @@ mod recover;
 mod writer;
 
 use crate::audit::chain::Broken;
-use crate::config::snapshot::Durability;
-use crate::pipeline::ports::{Clock, Journal, JournalError, Receipt, RecordBody};
+use crate::pipeline::ports::{Clock, Durability, Journal, JournalError, Receipt, RecordBody};
 use files::{Files, Storage};
 use std::fmt;
 use std::io;
@@ -24,6 +23,9 @@ use writer::{Entry, Writer};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Between syncs, and between looks at a device in trouble.
 const TICK: Duration = Duration::from_secs(1);
+/// How long records that nobody waits for may lie until an awaited one takes them along: waking the
+/// thread for each of them would cost as much as writing them.
+const LINGER: Duration = Duration::from_millis(10);
 /// Most records, and bytes of them, that queue up behind a device that does not answer.
 const QUEUE_RECORDS: usize = 50_000;
 const QUEUE_BYTES: usize = 128 << 20;
@@ -73,10 +75,24 @@ struct Queue {
     /// Unawaited records that found the queue full.
     lost: u64,
     trouble: Option<JournalError>,
-    /// The thread sleeps and wants to be woken.
-    idle: bool,
+    /// Somebody waits for one of `entries`.
+    awaited: bool,
+    /// What the thread wants to be woken for.
+    wake: Wake,
     /// Nothing more is accepted.
     closed: bool,
+}
+
+/// What a sleeping thread is woken for.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Wake {
+    /// It does not sleep.
+    #[default]
+    Never,
+    /// A record that somebody waits for; it looks for others soon by itself.
+    Awaited,
+    /// Any record.
+    Any,
 }
 
 impl FileJournal {
@@ -151,21 +167,26 @@ impl Journal for FileJournal {
     }
 
     fn trouble(&self) -> Option<JournalError> {
-        let queue = self.shared.lock();
-        if queue.closed {
-            return Some(JournalError::Failed);
-        }
-        let oldest = queue.writing_since.or(queue.since);
-        if oldest.is_some_and(|since| since.elapsed() > PATIENCE) {
-            return Some(JournalError::TimedOut);
-        }
-        queue.trouble
+        self.shared.lock().trouble_at(Instant::now())
     }
 }
 
 impl Drop for FileJournal {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl Queue {
+    fn trouble_at(&self, now: Instant) -> Option<JournalError> {
+        if self.closed {
+            return Some(JournalError::Failed);
+        }
+        let oldest = self.writing_since.or(self.since);
+        if oldest.is_some_and(|since| now.saturating_duration_since(since) > PATIENCE) {
+            return Some(JournalError::TimedOut);
+        }
+        self.trouble
     }
 }
 
@@ -195,9 +216,18 @@ impl Shared {
         if queue.entries.is_empty() {
             queue.since = Some(Instant::now());
         }
+        let awaited = entry.answer.is_some();
+        queue.awaited |= awaited;
         queue.bytes += entry.body.len();
         queue.entries.push(entry);
-        let wake = std::mem::take(&mut queue.idle);
+        let wake = match queue.wake {
+            Wake::Never => false,
+            Wake::Awaited => awaited,
+            Wake::Any => true,
+        };
+        if wake {
+            queue.wake = Wake::Never;
+        }
         drop(queue);
         if wake {
             self.filled.notify_one();
@@ -205,31 +235,70 @@ impl Shared {
     }
 
     /// Swaps the queued records into `batch`, which is empty; waits for some, with `patience` only
-    /// so long. Says how many were lost since, and whether the journal is closing.
-    fn take(&self, batch: &mut Vec<Entry>, patience: Option<Duration>) -> (u64, bool) {
+    /// so long. `linger`: there were some just now, so more are likely, and the unawaited ones
+    /// may lie. Says how many were lost since, and whether the journal is closing.
+    fn take(
+        &self,
+        batch: &mut Vec<Entry>,
+        linger: bool,
+        patience: Option<Duration>,
+    ) -> (u64, bool) {
         let mut queue = self.lock();
+        if linger {
+            let until = Instant::now() + LINGER;
+            while !queue.awaited && !queue.closed {
+                match self.sleep(queue, Wake::Awaited, Some(until)) {
+                    (woken, true) => queue = woken,
+                    (late, false) => {
+                        queue = late;
+                        break;
+                    }
+                }
+            }
+        }
         let until = patience.map(|patience| Instant::now() + patience);
         while queue.entries.is_empty() && !queue.closed {
-            queue.idle = true;
-            queue = match until.map(|until| until.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => break,
-                Some(left) => {
-                    self.filled
-                        .wait_timeout(queue, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
+            match self.sleep(queue, Wake::Any, until) {
+                (woken, true) => queue = woken,
+                (late, false) => {
+                    queue = late;
+                    break;
                 }
-                None => self
-                    .filled
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner),
-            };
+            }
         }
-        queue.idle = false;
+        queue.awaited = false;
         std::mem::swap(&mut queue.entries, batch);
         queue.bytes = 0;
         queue.writing_since = queue.since.take();
         (std::mem::take(&mut queue.lost), queue.closed)
+    }
+
+    /// Sleeps until woken (true) or, without sleeping any more, `until` has passed (false).
+    fn sleep<'q>(
+        &'q self,
+        mut queue: MutexGuard<'q, Queue>,
+        wake: Wake,
+        until: Option<Instant>,
+    ) -> (MutexGuard<'q, Queue>, bool) {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return (queue, false);
+        }
+        queue.wake = wake;
+        let mut queue = match left {
+            Some(left) => {
+                self.filled
+                    .wait_timeout(queue, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+            }
+            None => self
+                .filled
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner),
+        };
+        queue.wake = Wake::Never;
+        (queue, true)
     }
 }
 
@@ -239,13 +308,15 @@ fn run<S: Storage>(shared: &Shared, mut writer: Writer<S>) {
     let _refuse = RefuseOnExit(shared);
     let mut batch = Vec::new();
     let mut ticked = Instant::now();
+    let mut linger = false;
     loop {
         let patience = writer
             .needs_tick()
             .then(|| TICK.saturating_sub(ticked.elapsed()));
-        let (lost, closing) = shared.take(&mut batch, patience);
+        let (lost, closing) = shared.take(&mut batch, linger, patience);
         writer.lose(lost);
-        let rest = closing && batch.is_empty();
+        linger = !batch.is_empty();
+        let rest = closing && !linger;
         writer.batch(&mut batch);
         if ticked.elapsed() >= TICK {
             writer.tick();
@@ -355,3 +426,6 @@ impl std::error::Error for OpenError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,7 @@ pub enum Record<'a> {
 impl Record<'_> {
     /// The record as a JSON object's members, without braces: what the writer puts behind its own.
     pub fn members(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(1024);
+        let mut bytes = Vec::with_capacity(1536);
         // Every key is a string and writing to a vector cannot fail, so this only fails if a type
         // above is changed to something that JSON lacks; an empty object then stays well-formed.
         if serde_json::to_writer(&mut bytes, self).is_err() {

@@ -6,6 +6,9 @@ use std::fmt;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
+/// What "recorded" means to a [`Journal`]; adapters know it from here.
+pub use crate::config::snapshot::Durability;
+
 /// Milliseconds since the Unix epoch.
 pub type UnixMillis = u64;
 

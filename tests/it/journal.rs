@@ -5,15 +5,15 @@ use portcullis::adapters::clock::ManualClock;
 use portcullis::adapters::journal::{FileJournal, OpenError, Settings};
 use portcullis::audit::chain::check;
 use portcullis::audit::record;
-use portcullis::config::snapshot::Durability;
-use portcullis::pipeline::ports::{Journal, JournalError, RecordBody};
-use proptest::prelude::*;
+use portcullis::pipeline::ports::{Durability, Journal, JournalError, RecordBody};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
+
+mod recovery;
 
 #[test]
 fn the_record_schema_in_config_is_the_generated_one() {
@@ -285,165 +285,6 @@ fn at_max_bytes_calls_are_refused_and_readiness_says_so() {
 }
 
 #[test]
-fn intents_that_a_crash_left_open_become_unknown_once() {
-    let dir = TempDir::new().unwrap();
-    let mut settings = settings(dir.path(), Durability::Write);
-    // Small segments: an intent and its outcome may stand in different ones.
-    settings.segment_bytes = 400;
-    let journal = open(settings.clone()).unwrap();
-    let answered = append(&journal, intent("answered")).unwrap();
-    let open_one = append(&journal, intent("open")).unwrap();
-    journal.queue(outcome(answered));
-    journal.close();
-    drop(journal);
-    assert!(segments(dir.path()).len() > 2);
-    drop(open(settings.clone()).unwrap());
-    drop(open(settings).unwrap());
-    let records = records(dir.path());
-    let unknown: Vec<&Value> = records
-        .iter()
-        .filter(|r| r["delivery"] == "unknown")
-        .collect();
-    assert_eq!(unknown.len(), 1);
-    let record = unknown[0];
-    assert_eq!(record["kind"], "outcome");
-    assert_eq!(record["intent"], open_one);
-    assert_eq!(record["request_id"], "open");
-    assert_eq!(record["agent"], "pr \"agent\"");
-    assert_eq!(record["operation"], "SendMessage");
-    assert_eq!(record["reached"], "maybe");
-    assert_eq!(record["ended"], "abandoned");
-    assert_eq!(
-        (&record["generation"], &record["policy_digest"]),
-        (&3.into(), &"d3".into())
-    );
-    let found: Vec<&Value> = records
-        .iter()
-        .filter(|r| r["note"] == "opened")
-        .map(|r| &r["open_intents"])
-        .collect();
-    assert_eq!(found, [0, 1, 0]);
-}
-
-/// A journal of one segment as a process leaves it that is killed: no closing note.
-fn crashed(intents: usize) -> Vec<u8> {
-    let dir = TempDir::new().unwrap();
-    let journal = open(settings(dir.path(), Durability::Write)).unwrap();
-    for n in 0..intents {
-        let sequence = append(&journal, intent(&format!("r{n}"))).unwrap();
-        if n % 2 == 0 {
-            journal.queue(outcome(sequence));
-        }
-    }
-    append(&journal, intent("last")).unwrap();
-    fs::read(&segments(dir.path())[0]).unwrap()
-}
-
-/// Puts `bytes` as the only segment of a new journal.
-fn planted(bytes: &[u8]) -> TempDir {
-    let dir = TempDir::new().unwrap();
-    fs::write(dir.path().join("journal-00000000000000000001.jsonl"), bytes).unwrap();
-    dir
-}
-
-#[test]
-fn a_journal_cut_at_any_length_goes_on_after_its_last_whole_record() {
-    let whole = crashed(3);
-    // Each length costs syncs, so all of them around a record's end and some in between.
-    let near_an_end =
-        |at: usize| whole[at.saturating_sub(1)..(at + 2).min(whole.len())].contains(&b'\n');
-    for length in (0..whole.len()).filter(|at| at % 41 == 0 || near_an_end(*at)) {
-        let dir = planted(&whole[..length]);
-        let good = whole[..length]
-            .iter()
-            .rposition(|b| *b == b'\n')
-            .map_or(0, |at| at + 1);
-        let kept = whole[..good].iter().filter(|b| **b == b'\n').count();
-        let journal = open(settings(dir.path(), Durability::Write)).unwrap();
-        journal.close();
-        let records = records(dir.path());
-        let note = records
-            .iter()
-            .rfind(|record| record["note"] == "opened")
-            .unwrap();
-        assert_eq!(note["torn_bytes"], length - good, "cut at {length}");
-        let open = records[..kept]
-            .iter()
-            .filter(|r| r["kind"] == "intent")
-            .count()
-            - records[..kept]
-                .iter()
-                .filter(|r| r["kind"] == "outcome")
-                .count();
-        assert_eq!(note["open_intents"], open, "cut at {length}");
-        // What was whole is untouched.
-        let now = fs::read(&segments(dir.path())[0]).unwrap();
-        assert!(now.starts_with(&whole[..good]), "cut at {length}");
-    }
-}
-
-#[test]
-fn zeros_behind_the_last_record_are_a_torn_write() {
-    let mut bytes = crashed(2);
-    bytes.extend([0; 4096]);
-    let dir = planted(&bytes);
-    drop(open(settings(dir.path(), Durability::Write)).unwrap());
-    let records = records(dir.path());
-    let note = records
-        .iter()
-        .rfind(|record| record["note"] == "opened")
-        .unwrap();
-    assert_eq!(note["torn_bytes"], 4096);
-}
-
-#[test]
-fn damage_before_the_end_is_refused_and_nothing_is_changed() {
-    let whole = crashed(4);
-    let second = whole.iter().position(|b| *b == b'\n').unwrap() + 1;
-    let third = second + whole[second..].iter().position(|b| *b == b'\n').unwrap() + 1;
-    let mut changed = whole.clone();
-    changed[third - 10] ^= 1;
-    let removed = [&whole[..second], &whole[third..]].concat();
-    let garbled = [&whole[..second], b"garbage\n", &whole[second..]].concat();
-    for (bytes, message) in [
-        (changed, "line 3: its `prev` is not the hash"),
-        (removed, "line 2: record 3 stands where record 2 belongs"),
-        (garbled, "line 2: not a journal record"),
-    ] {
-        let dir = planted(&bytes);
-        let error = open(settings(dir.path(), Durability::Write))
-            .err()
-            .unwrap()
-            .to_string();
-        assert!(error.contains(message), "{error}");
-        assert_eq!(fs::read(&segments(dir.path())[0]).unwrap(), bytes);
-    }
-}
-
-#[test]
-fn a_missing_segment_is_noticed() {
-    let dir = TempDir::new().unwrap();
-    let mut settings = settings(dir.path(), Durability::Write);
-    settings.segment_bytes = 400;
-    let journal = open(settings.clone()).unwrap();
-    for n in 0..4 {
-        append(&journal, intent(&n.to_string())).unwrap();
-    }
-    drop(journal);
-    let all = segments(dir.path());
-    fs::remove_file(&all[2]).unwrap();
-    let error = open(settings).err().unwrap().to_string();
-    assert!(
-        error.contains("records are missing after the last one of"),
-        "{error}"
-    );
-    assert!(
-        error.contains(all[1].file_name().unwrap().to_str().unwrap()),
-        "{error}"
-    );
-}
-
-#[test]
 fn a_full_device_refuses_and_recovers() {
     // Needs a file system of its own; the writer's own tests cover the same without one.
     let dir = TempDir::new().unwrap();
@@ -491,48 +332,4 @@ fn a_full_device_refuses_and_recovers() {
         .arg(dir.path())
         .output();
     assert!(run.is_ok());
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-
-    /// Stops at any point of any mix of records, over and over; the chain stays whole and every
-    /// answered intent stays recorded.
-    #[test]
-    fn repeated_crashes_lose_nothing_that_was_answered(
-        runs in prop::collection::vec((1..6usize, 0..400usize), 1..5),
-        segment_bytes in 300..3000u64,
-    ) {
-        let dir = TempDir::new().unwrap();
-        let mut settings = settings(dir.path(), Durability::Write);
-        settings.segment_bytes = segment_bytes;
-        let mut answered = Vec::new();
-        for (run, (intents, tail)) in runs.into_iter().enumerate() {
-            let journal = open(settings.clone()).unwrap();
-            for n in 0..intents {
-                let name = format!("{run}-{n}");
-                let sequence = append(&journal, intent(&name)).unwrap();
-                answered.push(name);
-                if n % 3 == 0 {
-                    journal.queue(outcome(sequence));
-                }
-            }
-            // Its end may be torn, but never what was answered: half a record behind it.
-            let last = segments(dir.path()).pop().unwrap();
-            drop(journal);
-            let torn = fs::read(&last).unwrap();
-            let half = &torn[..tail.min(torn.len() - 1)];
-            if !half.contains(&b'\n') {
-                let last = segments(dir.path()).pop().unwrap();
-                fs::write(&last, [&fs::read(&last).unwrap(), half].concat()).unwrap();
-            }
-        }
-        drop(open(settings).unwrap());
-        let records = records(dir.path());
-        let recorded: Vec<&str> = records.iter().filter(|r| r["kind"] == "intent").map(|r| r["request_id"].as_str().unwrap()).collect();
-        prop_assert_eq!(recorded, answered);
-        let intents = records.iter().filter(|r| r["kind"] == "intent").count();
-        let outcomes = records.iter().filter(|r| r["kind"] == "outcome").count();
-        prop_assert_eq!(intents, outcomes);
-    }
 }

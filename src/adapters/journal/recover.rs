@@ -86,7 +86,7 @@ struct Scan {
 /// What recovery must know of a record; other members are skipped.
 #[derive(Deserialize)]
 struct Seen<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     kind: Cow<'a, str>,
     request_id: Option<String>,
     intent: Option<u64>,

@@ -11,8 +11,7 @@ use crate::audit::chain::Chain;
 use crate::audit::record::{
     Artifacts, Delivery, Ended, Head, Millis, Note, NoteTopic, Outcome, Record, Text, Time, Timing,
 };
-use crate::config::snapshot::Durability;
-use crate::pipeline::ports::{Clock, JournalError};
+use crate::pipeline::ports::{Clock, Durability, JournalError};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -182,6 +181,8 @@ impl<S: Storage> Writer<S> {
         }
         self.total += self.buffer.len() as u64;
         self.chain = chain;
+        // One exceptional batch must not hold its memory for ever.
+        self.buffer.shrink_to(1 << 20);
         Ok(())
     }
 
