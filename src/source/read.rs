@@ -4,7 +4,8 @@ use super::codes;
 use super::problem::Problem;
 use super::tree::{Document, Key, Kind, MAX_DEPTH, MAX_NODES, Node, Position, clip};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Reads `text` into a tree. Problems that do not stop the reading are added to `document`.
 pub(super) fn tree(document: &mut Document, text: &str) -> Result<Node, Box<Problem>> {
@@ -26,7 +27,8 @@ enum Frame {
     },
     Map {
         entries: Vec<(Key, Node)>,
-        names: HashSet<String>,
+        /// The line in which each key stands.
+        names: HashMap<String, usize>,
         key: Option<Key>,
         position: Position,
     },
@@ -106,7 +108,7 @@ impl Builder {
                     self.open(document, position)?;
                     self.stack.push(Frame::Map {
                         entries: Vec::new(),
-                        names: HashSet::new(),
+                        names: HashMap::new(),
                         key: None,
                         position,
                     });
@@ -245,21 +247,24 @@ impl Builder {
                 if node.kind == Kind::Null && node.written.is_empty() {
                     node.position = key.position;
                 }
-                if names.insert(key.name.clone()) {
-                    entries.push((key, node));
-                } else {
-                    let first = entries.iter().find(|(k, _)| k.name == key.name);
-                    let line = first.map_or(0, |(k, _)| k.position.line);
-                    let problem = document
-                        .problem(
-                            key.position,
-                            codes::DUPLICATE_KEY,
-                            format!("`{}` stands here a second time", clip(&key.name)),
-                        )
-                        .hint(format!(
-                            "it was first given in line {line}; keep one of them"
-                        ));
-                    document.problems.push(problem);
+                match names.entry(key.name.clone()) {
+                    Entry::Vacant(free) => {
+                        free.insert(key.position.line);
+                        entries.push((key, node));
+                    }
+                    Entry::Occupied(taken) => {
+                        let line = taken.get();
+                        let problem = document
+                            .problem(
+                                key.position,
+                                codes::DUPLICATE_KEY,
+                                format!("`{}` stands here a second time", clip(&key.name)),
+                            )
+                            .hint(format!(
+                                "it was first given in line {line}; keep one of them"
+                            ));
+                        document.problems.push(problem);
+                    }
                 }
             }
         }

@@ -144,19 +144,42 @@ impl Document {
         }
     }
 
-    /// A line as problems show it: cut, and with a blank for each control character so that the
+    /// A line as problems show it: cut, without passwords of URLs, and with a blank for each control character so that the
     /// caret below it stays in place and a terminal is not steered by a file.
     fn source_line(&self, line: usize) -> String {
         let Some(start) = line.checked_sub(1).and_then(|i| self.lines.get(i)) else {
             return String::new();
         };
         let rest = self.text.get(*start..).unwrap_or_default();
-        let end = rest.find(['\n', '\r']).unwrap_or(rest.len());
         rest.chars()
-            .take(rest.get(..end).map_or(0, |l| l.chars().count()))
+            .take_while(|c| !matches!(c, '\n' | '\r'))
             .take(SHOWN_CHARACTERS)
             .map(|c| if c.is_control() { ' ' } else { c })
+            .collect::<String>()
+            .split_inclusive("://")
+            .enumerate()
+            .map(|(i, part)| {
+                if i == 0 {
+                    part.to_owned()
+                } else {
+                    mask_userinfo(part)
+                }
+            })
             .collect()
+    }
+}
+
+/// Hides what stands before the `@` of a URL, keeping the columns: it may be a password.
+fn mask_userinfo(after_scheme: &str) -> String {
+    let ends = |c: char| c == '/' || c == '"' || c == '\'' || c.is_whitespace();
+    let authority = after_scheme.split(ends).next().unwrap_or_default();
+    match authority.rfind('@') {
+        Some(at) => {
+            let hidden = after_scheme.get(..at).map_or(0, |s| s.chars().count());
+            let rest = after_scheme.get(at..).unwrap_or_default();
+            format!("{}{rest}", "*".repeat(hidden))
+        }
+        None => after_scheme.to_owned(),
     }
 }
 

@@ -114,10 +114,10 @@ impl<'w, 'd> Value<'w, 'd> {
         };
         let hint = match self.node.kind {
             Kind::Null => "give it a value, or remove the line".to_owned(),
-            Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if wanted.starts_with("text") => {
+            Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if wanted == "text" => {
                 format!("put it in quotes: `\"{}\"`", clip(&self.node.written))
             }
-            Kind::Str(_) if self.node.quoted && !wanted.starts_with("text") => {
+            Kind::Str(_) if self.node.quoted => {
                 "remove the quotes, or see the schema for what stands here".to_owned()
             }
             _ => format!("write {wanted} here"),
@@ -180,7 +180,7 @@ impl<'w, 'd> Value<'w, 'd> {
 
     /// A duration such as `500ms`, `15m` or `30d`, in `range`.
     pub fn duration(&self, range: RangeInclusive<Duration>) -> Option<Duration> {
-        let text = self.text_as("text: a duration such as `15m`")?;
+        let text = self.text_as("a duration such as `15m`")?;
         let Some(value) = parse_duration(text) else {
             self.error(
                 codes::BAD_DURATION,
@@ -206,7 +206,7 @@ impl<'w, 'd> Value<'w, 'd> {
 
     /// A size such as `10MiB`, in bytes, in `range`.
     pub fn size(&self, range: RangeInclusive<u64>) -> Option<u64> {
-        let text = self.text_as("text: a size such as `10MiB`")?;
+        let text = self.text_as("a size such as `10MiB`")?;
         let Some(value) = parse_size(text) else {
             self.error(
                 codes::BAD_SIZE,
@@ -319,12 +319,17 @@ impl<'w, 'd> Value<'w, 'd> {
                 self.walker.report(self.undeclared(key, table));
             }
         }
-        for field in table.fields.iter().filter(|f| f.required) {
+        // Where the only field has a future alternative, that one is the problem to solve.
+        let replaced = table.fields.len() == 1
+            && entries
+                .iter()
+                .any(|(k, _)| table.later.iter().any(|(name, _)| *name == k.name));
+        for field in table.fields.iter().filter(|f| f.required && !replaced) {
             if !entries.iter().any(|(k, _)| k.name == field.name) {
                 self.error(
                     codes::MISSING_FIELD,
                     format!("`{}` is missing", field.name),
-                    field.doc,
+                    format!("add it: {}", field.doc),
                 );
             }
         }
@@ -332,6 +337,27 @@ impl<'w, 'd> Value<'w, 'd> {
             value: self.clone(),
             table,
         })
+    }
+
+    /// Shows every text in this value, at any depth, to `look`.
+    pub fn each_text(&self, look: &mut impl FnMut(&Value<'w, 'd>, &'d str)) {
+        // Recursion is bounded by the depth of the tree.
+        match &self.node.kind {
+            Kind::Str(text) => look(self, text),
+            Kind::Seq(items) => {
+                for (i, node) in items.iter().enumerate() {
+                    let path = format!("{}[{i}]", self.path);
+                    let walker = self.walker;
+                    Value { walker, node, path }.each_text(look);
+                }
+            }
+            Kind::Map(entries) => {
+                for (key, node) in entries {
+                    self.child(&key.name, node).each_text(look);
+                }
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::Reported => {}
+        }
     }
 
     fn undeclared(&self, key: &Key, table: &Fields) -> Problem {

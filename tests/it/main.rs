@@ -1,1 +1,3 @@
 //! End-to-end and case tests.
+
+mod config;

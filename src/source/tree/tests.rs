@@ -114,6 +114,15 @@ fn a_file_cannot_steer_the_terminal() {
     assert_eq!(clip("a\u{7}b"), "a\u{fffd}b");
 }
 
+#[test]
+fn a_password_in_a_url_is_not_shown() {
+    let problem = &codes_and_lines("a: [yes, \"http://u:p@h/x@y\", 'a://b@c', \"x@y\"]\n")[0];
+    assert_eq!(
+        problem.source_line,
+        "a: [yes, \"http://***@h/x@y\", 'a://*@c', \"x@y\"]"
+    );
+}
+
 fn codes_and_lines(text: &str) -> Vec<Problem> {
     match Document::parse("t.yaml", text) {
         Ok(document) => document.problems.0,
