@@ -1,6 +1,24 @@
 //! The gateway file: its shape, its checks, the compiled snapshot, reloading.
 //!
 //! Answers: what did the operator configure. May import: core. Invariants: a document with any
-//! error is never used; the last good snapshot stays (I-8). Start reading at [`snapshot`].
+//! error is never used; the last good snapshot stays (I-8); nothing here runs per request but
+//! [`path`] and [`route`]. Start reading at [`snapshot`], then [`check`].
 
+mod address;
+mod agents;
+pub mod capture;
+pub mod check;
+pub mod document;
+mod issuers;
+mod listeners;
+pub mod path;
+pub mod route;
+pub mod schema;
 pub mod snapshot;
+pub mod watch;
+
+pub use capture::Capture;
+pub use check::{Loaded, Running, compile, load};
+pub use path::{CanonicalPath, PathFault, canonical};
+pub use route::Routes;
+pub use watch::{Look, Reloader};

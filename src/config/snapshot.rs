@@ -1,6 +1,9 @@
 //! The compiled, immutable configuration of one generation.
 
 pub use crate::a2a::card::Interface;
+
+use super::route::Routes;
+use crate::identity::issuer::IssuerConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,8 +22,25 @@ pub struct Snapshot {
     pub admin: Admin,
     /// Agents, in file order; [`Agent::index`] is the position here.
     pub agents: Vec<Arc<Agent>>,
+    /// The same agents by their routes.
+    pub routes: Routes,
+    /// Trusted issuers, in file order.
+    pub issuers: Vec<Arc<IssuerConfig>>,
+    /// Policy files, in load order.
+    pub policies: Vec<PolicyFile>,
+    /// Policies that must be there: one that vanishes is an error.
+    pub policy_names: Vec<Box<str>>,
     /// The journal's settings.
     pub audit: Audit,
+}
+
+/// A policy file as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: Box<str>,
 }
 
 /// A public listener.
@@ -75,12 +95,15 @@ pub struct Agent {
     pub deny_status: u16,
     /// Whether malformed replies are withheld.
     pub reply_guard: bool,
+    /// Other origins by which the agent names itself in its card: scheme and authority, lower
+    /// case, without the scheme's own port.
+    pub also_origins: Vec<Box<str>>,
     /// Limits.
     pub limits: Limits,
 }
 
 /// Where an agent really is. Nothing in a card changes it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Backend {
     /// Host name or IP literal, without brackets.
     pub host: Box<str>,
@@ -135,6 +158,8 @@ pub struct Limits {
     pub unary_timeout: Duration,
     /// Longest wait for a TCP connection.
     pub connect_timeout: Duration,
+    /// Longest time for which a write to the agent may be stuck.
+    pub send_timeout: Duration,
 }
 
 /// The journal's settings; changing them needs a restart.

@@ -221,7 +221,7 @@ impl Slot {
                 backend_host: &backend.host,
                 backend_port: backend.port,
                 backend_base_path: &backend.base_path,
-                also_origins: &[],
+                also_origins: &self.agent.also_origins,
                 listed,
                 schemes: &SecuritySchemes::default(),
                 offered: &OFFERED,

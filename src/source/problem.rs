@@ -46,6 +46,48 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
+impl Problem {
+    /// The same with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Problem {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with the YAML path of the value.
+    #[must_use]
+    pub fn at(mut self, path: impl Into<String>) -> Problem {
+        self.path = path.into();
+        self
+    }
+
+    /// The same as a warning.
+    #[must_use]
+    pub fn warning(mut self) -> Problem {
+        self.severity = Severity::Warning;
+        self
+    }
+
+    /// An error about a whole file.
+    pub fn of_file(
+        file: impl Into<String>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Problem {
+        Problem {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            file: file.into(),
+            line: 0,
+            column: 0,
+            source_line: String::new(),
+            path: String::new(),
+            hint: None,
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.severity {

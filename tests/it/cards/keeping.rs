@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use portcullis::a2a::card::Interface;
 use portcullis::a2a::{Binding, Versions};
+use portcullis::config::route::Routes;
 use portcullis::config::snapshot::{
     Admin, Agent, Audit, Backend, Contexts, Durability, Interfaces, Limits, Listener, Snapshot,
 };
@@ -37,18 +38,21 @@ fn agent(index: usize, name: &str) -> Agent {
         backend_paths: Vec::new(),
         deny_status: 403,
         reply_guard: true,
+        also_origins: Vec::new(),
         limits: Limits {
             body: 1024,
             idle_stream: Duration::from_secs(1),
             max_stream: Duration::from_secs(1),
             unary_timeout: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(1),
+            send_timeout: Duration::from_secs(1),
         },
     }
 }
 
 fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
     let bind = "127.0.0.1:0".parse().unwrap();
+    let agents: Vec<_> = agents.into_iter().map(Arc::new).collect();
     Snapshot {
         generation: 1,
         digest: "".into(),
@@ -60,7 +64,11 @@ fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
             plaintext: true,
         })],
         admin: Admin { bind },
-        agents: agents.into_iter().map(Arc::new).collect(),
+        routes: Routes::new(&agents),
+        agents,
+        issuers: Vec::new(),
+        policies: Vec::new(),
+        policy_names: Vec::new(),
         audit: Audit {
             dir: "journal".into(),
             durability: Durability::Write,

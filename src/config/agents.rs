@@ -1,0 +1,468 @@
+//! `agents`: what is guarded, and where callers find it.
+
+use super::address::{HttpUrl, parse_url};
+use super::check::{is_later, list_of, name_of, unique, words};
+use super::document;
+use super::path::canonical;
+use super::snapshot::{Agent, Backend, BackendPath, Contexts, Interface, Interfaces, Limits};
+use crate::a2a::{Binding, Version, Versions};
+use crate::source::{Kind, Mapping, Value, codes, quantity::suggest};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Both well-known names of a card, the current one first.
+const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+
+const METHODS: [(&str, &str); 7] = [
+    ("GET", "GET"),
+    ("HEAD", "HEAD"),
+    ("POST", "POST"),
+    ("PUT", "PUT"),
+    ("PATCH", "PATCH"),
+    ("DELETE", "DELETE"),
+    ("OPTIONS", "OPTIONS"),
+];
+
+const LIMITS: Limits = Limits {
+    body: 10 << 20,
+    idle_stream: Duration::from_secs(15 * 60),
+    max_stream: Duration::from_secs(4 * 3600),
+    unary_timeout: Duration::from_secs(10 * 60),
+    connect_timeout: Duration::from_secs(5),
+    send_timeout: Duration::from_secs(30),
+};
+
+/// Reads all agents.
+pub(super) fn read(value: &Value<'_, '_>) -> Vec<Arc<Agent>> {
+    let mut names = HashMap::new();
+    let mut agents = Vec::new();
+    let mut routes = Vec::new();
+    for entry in value.list().unwrap_or_default() {
+        let Some(fields) = entry.fields(&document::AGENT) else {
+            continue;
+        };
+        let name = fields.get("name");
+        if let Some(name) = &name {
+            unique(&mut names, name, codes::DUPLICATE_NAME, "agent");
+        }
+        let name = name.and_then(|v| name_of(&v)).unwrap_or_default();
+        let place = fields
+            .get("route")
+            .and_then(|v| v.fields(&document::ROUTE))
+            .and_then(|f| f.get("path"));
+        let route = place.as_ref().and_then(route);
+        if let (Some(place), Some(route)) = (place, &route) {
+            routes.push((place, route.clone(), name.clone()));
+        }
+        agents.push(Arc::new(one(
+            &fields,
+            agents.len(),
+            name,
+            route.unwrap_or_default(),
+        )));
+    }
+    overlaps(&routes);
+    agents
+}
+
+fn one(fields: &Mapping<'_, '_>, index: usize, name: Box<str>, route: Box<str>) -> Agent {
+    let flag = |name, default| {
+        let value = fields.get(name).and_then(|v: Value<'_, '_>| v.boolean());
+        value.unwrap_or(default)
+    };
+    let backend = fields.get("backend").and_then(|v| backend(&v));
+    let url_path: Box<str> = backend
+        .as_ref()
+        .map_or(Box::default(), |(_, path)| path.clone());
+    let skills = fields
+        .get("skills")
+        .map(|v| list_of(&v))
+        .unwrap_or_default();
+    let (skill_metadata_keys, skill_default) = skills_of_calls(fields, &skills);
+    let interfaces = fields.get("interfaces").map(|v| interfaces(&v, &url_path));
+    let contexts = fields.get("contexts").and_then(|v| {
+        v.word(&[
+            ("claimable", Contexts::Claimable),
+            ("issued", Contexts::Issued),
+        ])
+    });
+    Agent {
+        index,
+        name,
+        route,
+        publish: flag("publish", false),
+        backend: backend.map(|(backend, _)| backend).unwrap_or_default(),
+        interfaces: interfaces.unwrap_or(Interfaces::Auto),
+        skills,
+        skill_metadata_keys,
+        skill_default,
+        contexts: contexts.unwrap_or(Contexts::Claimable),
+        backend_paths: fields
+            .get("backend_paths")
+            .map(|v| backend_paths(&v))
+            .unwrap_or_default(),
+        deny_status: fields.get("deny_status").map_or(403, |v| deny_status(&v)),
+        reply_guard: flag("reply_guard", true),
+        also_origins: fields
+            .get("also_origins")
+            .map(|v| origins(&v))
+            .unwrap_or_default(),
+        limits: fields.get("limits").map_or(LIMITS, |v| limits(&v)),
+    }
+}
+
+/// A canonical path prefix: empty for `/`.
+fn route(value: &Value<'_, '_>) -> Option<Box<str>> {
+    let path = canonical_path(value)?;
+    if path.split('/').nth(1) == Some(".well-known") {
+        value.error(
+            codes::BAD_PATH,
+            "`/.well-known` is kept for the gateway's own documents",
+            "choose another path, such as `/agents/NAME`",
+        );
+    }
+    Some(path)
+}
+
+/// A path that is already in its one spelling; one trailing slash is dropped.
+fn canonical_path(value: &Value<'_, '_>) -> Option<Box<str>> {
+    let text = value.text()?;
+    let (message, hint) = match canonical(text) {
+        Ok(path) if text.strip_suffix('/').unwrap_or(text) == path.as_str() => {
+            return Some(path.as_str().into());
+        }
+        Ok(path) => (
+            "the path is not in its canonical spelling".to_owned(),
+            format!("write `{}`", path.as_str()),
+        ),
+        Err(fault) => (
+            format!("not a usable path: {fault}"),
+            "write an absolute path such as `/agents/weather`".to_owned(),
+        ),
+    };
+    value.error(codes::BAD_PATH, message, hint);
+    None
+}
+
+/// A path on the backend, sent as it is written: it may have escapes that ours may not (FC-20).
+fn sent_path(value: &Value<'_, '_>) -> Option<Box<str>> {
+    let text = value.text()?;
+    let fault = match text.strip_prefix('/') {
+        None => "it does not start with `/`",
+        Some(_) if text.contains(['?', '#']) => "it has a query or fragment",
+        Some(rest) if rest.split('/').any(|s| matches!(s, "." | "..")) => {
+            "it has a segment `.` or `..`"
+        }
+        Some(rest) if !rest.bytes().all(|b| b.is_ascii_graphic() && b != b'\\') => {
+            "it has a character that must be percent-encoded"
+        }
+        Some(_) => return Some(text.into()),
+    };
+    value.error(
+        codes::BAD_PATH,
+        format!("not a usable path: {fault}"),
+        "write a path on the backend's origin, such as `/a2a`",
+    );
+    None
+}
+
+/// Reports each route that lies below another agent's: which agent a path leads to would depend
+/// on which interfaces the outer one's card happens to name.
+fn overlaps(routes: &[(Value<'_, '_>, Box<str>, Box<str>)]) {
+    let mut owners: HashMap<&str, &str> = HashMap::new();
+    for (place, route, name) in routes {
+        if let Some(other) = owners.insert(route, name) {
+            place.error(
+                codes::ROUTE_OVERLAP,
+                format!("agent `{other}` already has this route"),
+                "give each agent a route of its own",
+            );
+        }
+    }
+    for (place, route, _) in routes {
+        let starts = route.match_indices('/').map(|(i, _)| i);
+        let outer = starts
+            .filter_map(|i| route.get(..i))
+            .find_map(|prefix| Some((prefix, owners.get(prefix)?)));
+        if let Some((prefix, other)) = outer {
+            let shown = if prefix.is_empty() { "/" } else { prefix };
+            place.error(
+                codes::ROUTE_OVERLAP,
+                format!("this route lies below `{shown}`, the route of agent `{other}`"),
+                "a path of the outer agent could be one of the inner: put the agents side by side, such as `/agents/a` and `/agents/b`",
+            );
+        }
+    }
+}
+
+/// The backend, and the path of its URL as written.
+fn backend(value: &Value<'_, '_>) -> Option<(Backend, Box<str>)> {
+    let fields = value.fields(&document::BACKEND)?;
+    let card = fields.get("card").and_then(|v| sent_path(&v));
+    let place = fields.get("url")?;
+    let text = place.text()?;
+    let url = match parse_url(text) {
+        Ok(url) => url,
+        Err(fault) => {
+            place.error(
+                codes::BAD_URL,
+                format!("not a usable URL: {fault}"),
+                "write scheme, host, port and base path: `http://127.0.0.1:9999`",
+            );
+            return None;
+        }
+    };
+    if url.https {
+        place.error(
+            codes::NOT_AVAILABLE,
+            "TLS to agents is not available in this version",
+            "use `http://` and let the agent listen on loopback or a private network",
+        );
+    }
+    let base_path: Box<str> = url.path.strip_suffix('/').unwrap_or(url.path).into();
+    if base_path
+        .split('/')
+        .skip(1)
+        .any(|s| matches!(s, "" | "." | ".."))
+    {
+        place.error(
+            codes::BAD_URL,
+            "the path of the URL has an empty segment, `.` or `..`",
+            "write the path as the agent expects it, without them",
+        );
+    }
+    let card_paths = match card {
+        Some(card) => vec![card],
+        None => default_card_paths(&base_path),
+    };
+    let path = url.path.into();
+    let HttpUrl { host, port, .. } = url;
+    let backend = Backend {
+        host: host.to_ascii_lowercase().into(),
+        port,
+        authority: url.authority().into(),
+        base_path,
+        card_paths,
+    };
+    Some((backend, path))
+}
+
+/// Below the base path first, since one origin may hold many agents; then at the origin, where
+/// most agents with a base path have it (FC-06).
+fn default_card_paths(base_path: &str) -> Vec<Box<str>> {
+    let mut paths: Vec<Box<str>> = Vec::new();
+    for base in [base_path, ""] {
+        for name in WELL_KNOWN {
+            let path: Box<str> = format!("{base}{name}").into();
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    paths
+}
+
+fn interfaces(value: &Value<'_, '_>, url_path: &str) -> Interfaces {
+    if matches!(value.node.kind, Kind::Str(_)) {
+        value.word(&[("auto", ())]);
+        return Interfaces::Auto;
+    }
+    let mut listed: Vec<Interface> = Vec::new();
+    for entry in value.list().unwrap_or_default() {
+        let Some(fields) = entry.fields(&document::INTERFACE) else {
+            continue;
+        };
+        let later = "only JSON-RPC is served; list the agent's JSONRPC interface";
+        if let Some(binding) = fields.get("binding")
+            && !is_later(&binding, &["HTTP+JSON", "GRPC"], later)
+        {
+            binding.word(&[("JSONRPC", ())]);
+        }
+        let versions = fields
+            .get("version")
+            .map(|v| versions(&v))
+            .unwrap_or_default();
+        let backend_path = match fields.get("backend") {
+            Some(value) => sent_path(&value).unwrap_or_default(),
+            None if url_path.is_empty() => "/".into(),
+            None => url_path.into(),
+        };
+        let public_path = fields
+            .get("public_path")
+            .and_then(|v| canonical_path(&v))
+            .unwrap_or_default();
+        if listed.iter().any(|i| i.public_path == public_path) {
+            entry.error(
+                codes::INTERFACE_OVERLAP,
+                "a second interface on the same public path",
+                "give each interface a `public_path` of its own, or list both versions in one",
+            );
+        }
+        listed.push(Interface {
+            public_path,
+            backend_path,
+            binding: Binding::JsonRpc,
+            versions,
+        });
+    }
+    Interfaces::Listed(listed)
+}
+
+fn versions(value: &Value<'_, '_>) -> Versions {
+    let allowed = [("0.3", Version::V0_3), ("1.0", Version::V1_0)];
+    let mut versions = Versions::default();
+    let named = match value.node.kind {
+        Kind::Seq(_) => words(value, &allowed),
+        _ => value.word(&allowed).into_iter().collect(),
+    };
+    for version in named {
+        versions.insert(version);
+    }
+    versions
+}
+
+/// The metadata keys that name a skill, and the skill of a call that names none.
+fn skills_of_calls(
+    fields: &Mapping<'_, '_>,
+    skills: &[Box<str>],
+) -> (Vec<Box<str>>, Option<Box<str>>) {
+    let mut keys = Vec::new();
+    let mut seen = HashMap::new();
+    let selectors = fields.get("skill_from").and_then(|v| v.list());
+    for selector in selectors.unwrap_or_default() {
+        let key = selector
+            .fields(&document::SKILL_FROM)
+            .and_then(|f| f.get("metadata"));
+        if let Some(key) = key {
+            unique(&mut seen, &key, codes::DUPLICATE_VALUE, "selector");
+            keys.extend(key.text().map(Box::from));
+        }
+    }
+    if skills.len() > 1 && !fields.has("skill_from") {
+        fields.whole().error(
+            codes::SKILL_UNDECIDABLE,
+            format!(
+                "{} skills, and nothing says which one a call means",
+                skills.len()
+            ),
+            "add `skill_from: [{metadata: skillId}]`: A2A itself names no skill in a call",
+        );
+    }
+    let Some(place) = fields.get("skill_default") else {
+        return (keys, None);
+    };
+    let default = place.text().map(Box::from);
+    if let Some(default) = &default
+        && !skills.contains(default)
+    {
+        let hint = match suggest(default, skills.iter().map(AsRef::as_ref)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "declare it in `skills`".to_owned(),
+        };
+        place.error(
+            codes::UNKNOWN_SKILL,
+            format!(
+                "`{}` is not among the agent's skills",
+                crate::source::tree::clip(default)
+            ),
+            hint,
+        );
+    }
+    (keys, default)
+}
+
+fn backend_paths(value: &Value<'_, '_>) -> Vec<BackendPath> {
+    let mut paths = Vec::new();
+    let mut seen = HashMap::new();
+    for entry in value.list().unwrap_or_default() {
+        let Some(fields) = entry.fields(&document::BACKEND_PATH) else {
+            continue;
+        };
+        let place = fields.get("path");
+        if let Some(place) = &place {
+            unique(&mut seen, place, codes::DUPLICATE_VALUE, "entry for");
+        }
+        let path = place.as_ref().and_then(canonical_path);
+        if let (Some(place), Some(path)) = (&place, &path)
+            && WELL_KNOWN.contains(&path.as_ref())
+        {
+            place.error(
+                codes::BAD_PATH,
+                "the well-known paths of cards are answered by the gateway",
+                "remove the entry; `publish: true` makes the card public",
+            );
+        }
+        let methods = fields
+            .get("methods")
+            .map(|v| words(&v, &METHODS))
+            .unwrap_or_default();
+        paths.extend(path.map(|path| BackendPath {
+            path,
+            methods: methods.into_iter().map(Box::from).collect(),
+        }));
+    }
+    paths
+}
+
+fn deny_status(value: &Value<'_, '_>) -> u16 {
+    match value.node.kind {
+        Kind::Int(403) => 403,
+        Kind::Int(200) => 200,
+        Kind::Int(_) => {
+            value.error(
+                codes::NOT_ALLOWED,
+                "this status is not allowed here",
+                "allowed: 403, or 200 for clients that read a JSON-RPC error only from a 200",
+            );
+            403
+        }
+        _ => {
+            value.wrong_type("a whole number");
+            403
+        }
+    }
+}
+
+fn origins(value: &Value<'_, '_>) -> Vec<Box<str>> {
+    let mut origins = Vec::new();
+    for (place, text) in value.texts().unwrap_or_default() {
+        let fault = match parse_url(text) {
+            Ok(url) if url.path.is_empty() || url.path == "/" => {
+                origins.push(url.origin().into());
+                continue;
+            }
+            Ok(_) => "it has a path".to_owned(),
+            Err(fault) => fault.to_string(),
+        };
+        place.error(
+            codes::BAD_URL,
+            format!("not an origin: {fault}"),
+            "write scheme, host and, if need be, port, as the agent's card has them",
+        );
+    }
+    origins
+}
+
+fn limits(value: &Value<'_, '_>) -> Limits {
+    const SECOND: Duration = Duration::from_secs(1);
+    const DAY: Duration = Duration::from_secs(86_400);
+    let Some(fields) = value.fields(&document::LIMITS) else {
+        return LIMITS;
+    };
+    let duration = |name, longest, default| {
+        let value = fields.get(name).and_then(|v| v.duration(SECOND..=longest));
+        value.unwrap_or(default)
+    };
+    let body = fields.get("body").and_then(|v| v.size(1 << 10..=100 << 20));
+    Limits {
+        body: body
+            .and_then(|b| usize::try_from(b).ok())
+            .unwrap_or(LIMITS.body),
+        idle_stream: duration("idle_stream", DAY, LIMITS.idle_stream),
+        max_stream: duration("max_stream", 30 * DAY, LIMITS.max_stream),
+        unary_timeout: duration("unary_timeout", DAY, LIMITS.unary_timeout),
+        connect_timeout: duration("connect_timeout", 60 * SECOND, LIMITS.connect_timeout),
+        send_timeout: duration("send_timeout", 600 * SECOND, LIMITS.send_timeout),
+    }
+}

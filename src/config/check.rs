@@ -1,0 +1,440 @@
+//! From a capture of files to a compiled [`Snapshot`], or to everything that is wrong with them.
+//!
+//! Readers go on after a problem with a stand-in value: a snapshot is only handed out when there
+//! was no error at all, so a stand-in never takes effect.
+
+use super::capture::{Capture, PatternFault};
+use super::document;
+use super::route::Routes;
+use super::snapshot::{Admin, Audit, Durability, Listener, PolicyFile, Snapshot};
+use super::{agents, issuers, listeners};
+use crate::source::{Kind, Problem, Problems, Value, Walker, codes};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A configuration without errors.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The compiled configuration.
+    pub snapshot: Snapshot,
+    /// What the operator should look at.
+    pub warnings: Problems,
+}
+
+/// What a running process cannot change without a restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    listeners: Vec<SocketAddr>,
+    admin: SocketAddr,
+    audit: Audit,
+}
+
+impl From<&Snapshot> for Running {
+    fn from(snapshot: &Snapshot) -> Running {
+        Running {
+            listeners: snapshot.listeners.iter().map(|l| l.bind).collect(),
+            admin: snapshot.admin.bind,
+            audit: snapshot.audit.clone(),
+        }
+    }
+}
+
+/// Reads a gateway file and everything that it names, for generation 1.
+///
+/// # Errors
+/// Every problem of the files, errors and warnings.
+pub fn load(file: &Path) -> Result<Loaded, Problems> {
+    compile(&Capture::take(file), 1, None)
+}
+
+/// Compiles what was captured. With `running`, a change of what needs a restart is an error.
+///
+/// # Errors
+/// Every problem of the files, errors and warnings.
+pub fn compile(
+    capture: &Capture,
+    generation: u64,
+    running: Option<&Running>,
+) -> Result<Loaded, Problems> {
+    let document = capture.document.as_ref().map_err(Problems::clone)?;
+    let walker = Walker::new(document);
+    let reader = Reader {
+        capture,
+        generation,
+        running,
+    };
+    let (snapshot, files) = reader.gateway(&walker.root());
+    let mut problems = walker.into_problems();
+    problems.extend(files);
+    match snapshot {
+        Some(snapshot) if !problems.has_errors() => Ok(Loaded {
+            snapshot,
+            warnings: problems,
+        }),
+        Some(_) | None => Err(problems),
+    }
+}
+
+struct Reader<'a> {
+    capture: &'a Capture,
+    generation: u64,
+    running: Option<&'a Running>,
+}
+
+impl Reader<'_> {
+    /// The snapshot, and problems of other files than the gateway file.
+    fn gateway(&self, root: &Value<'_, '_>) -> (Option<Snapshot>, Problems) {
+        let mut other = Problems::default();
+        root.each_text(&mut |value, text| {
+            if text.contains("${") {
+                value.error(
+                    codes::NO_SECRET_HERE,
+                    "a `${…}` reference stands in a field that is no secret",
+                    "write the value itself; references are for secrets only",
+                );
+            }
+        });
+        let Some(fields) = root.fields(&document::GATEWAY) else {
+            return (None, other);
+        };
+        if let Some(version) = fields.get("version") {
+            version_1(&version);
+        }
+        let listeners = fields
+            .get("listeners")
+            .map(|v| listeners::read(&v))
+            .unwrap_or_default();
+        let admin = self.admin(root, fields.get("admin"), &listeners);
+        let issuers = fields
+            .get("issuers")
+            .map(|v| issuers::read(&v, self.capture));
+        if issuers.is_none() {
+            root.warn(
+                codes::NO_ISSUER,
+                "no issuer is configured: every call is refused",
+                "add `issuers`",
+            );
+        }
+        let agents = fields
+            .get("agents")
+            .map(|v| agents::read(&v))
+            .unwrap_or_default();
+        let policies = fields.get("policies");
+        if policies.is_none() {
+            root.warn(
+                codes::NO_POLICY,
+                "no policy is configured: every call is refused",
+                "add `policies: {files: [...]}`",
+            );
+        }
+        let (policies, policy_names) = policies
+            .map(|v| self.policies(&v, &mut other))
+            .unwrap_or_default();
+        if let Some(ownership) = fields.get("ownership") {
+            ownership_store(&ownership);
+        }
+        let audit = fields.get("audit").and_then(|v| self.audit(&v));
+        if let (Some(running), Some(value)) = (self.running, fields.get("listeners"))
+            && !listeners
+                .iter()
+                .map(|l| l.bind)
+                .eq(running.listeners.iter().copied())
+        {
+            restart(&value, "listener addresses");
+        }
+        let Some(audit) = audit else {
+            return (None, other);
+        };
+        let paths: Vec<PathBuf> = policies.iter().map(|p| p.path.clone()).collect();
+        let snapshot = Snapshot {
+            generation: self.generation,
+            digest: self.capture.digest(&paths),
+            listeners,
+            admin,
+            routes: Routes::new(&agents),
+            agents,
+            issuers: issuers.unwrap_or_default(),
+            policies,
+            policy_names,
+            audit,
+        };
+        (Some(snapshot), other)
+    }
+
+    fn admin(
+        &self,
+        root: &Value<'_, '_>,
+        value: Option<Value<'_, '_>>,
+        listeners: &[Arc<Listener>],
+    ) -> Admin {
+        let default = SocketAddr::from(([127, 0, 0, 1], 9901));
+        let fields = value.as_ref().and_then(|v| v.fields(&document::ADMIN));
+        let place = fields.and_then(|f| f.get("bind"));
+        let bind = place
+            .as_ref()
+            .and_then(listeners::address)
+            .unwrap_or(default);
+        let place = place.as_ref().or(value.as_ref()).unwrap_or(root);
+        if let Some(other) = listeners.iter().find(|l| listeners::collide(l.bind, bind)) {
+            place.error(
+                codes::ADDRESS_TAKEN,
+                format!(
+                    "the admin address `{bind}` is already that of listener `{}`",
+                    other.name
+                ),
+                "give the admin listener a port of its own with `admin: {bind: ...}`",
+            );
+        }
+        if !bind.ip().is_loopback() {
+            place.warn(
+                codes::ADMIN_EXPOSED,
+                "the admin listener can be reached from other machines, in plain text and without a token",
+                "bind it to a loopback address, or close the port to everybody but your monitoring",
+            );
+        }
+        if self.running.is_some_and(|r| r.admin != bind) {
+            restart(place, "the admin address");
+        }
+        Admin { bind }
+    }
+
+    fn audit(&self, value: &Value<'_, '_>) -> Option<Audit> {
+        let journal = value.fields(&document::AUDIT)?.get("journal")?;
+        let fields = journal.fields(&document::JOURNAL)?;
+        let dir = fields.get("dir")?.text()?;
+        let durability = fields.get("durability");
+        let durability = match durability {
+            Some(v) if is_later(&v, &["each"], "use `group`: it survives power loss too") => None,
+            Some(v) => v.word(&[("write", Durability::Write), ("group", Durability::Group)]),
+            None => None,
+        };
+        let max_bytes = fields
+            .get("max_bytes")
+            .and_then(|v| v.size(1 << 20..=1 << 50));
+        let audit = Audit {
+            dir: self.capture.resolve(dir),
+            durability: durability.unwrap_or(Durability::Write),
+            max_bytes: max_bytes.unwrap_or(20 << 30),
+        };
+        if self.running.is_some_and(|r| r.audit != audit) {
+            restart(&journal, "the journal's settings");
+        }
+        Some(audit)
+    }
+
+    /// Policy files in load order, each once, and the names of policies that must be there.
+    fn policies(
+        &self,
+        value: &Value<'_, '_>,
+        other: &mut Problems,
+    ) -> (Vec<PolicyFile>, Vec<Box<str>>) {
+        let mut files: Vec<PolicyFile> = Vec::new();
+        let Some(fields) = value.fields(&document::POLICIES) else {
+            return (files, Vec::new());
+        };
+        let patterns = fields
+            .get("files")
+            .and_then(|v| v.texts())
+            .unwrap_or_default();
+        for (place, pattern) in patterns {
+            let found = match self.capture.patterns.get(pattern) {
+                Some(Ok(found)) => found.as_slice(),
+                Some(Err(fault)) => {
+                    pattern_fault(&place, fault);
+                    continue;
+                }
+                None => &[],
+            };
+            if found.is_empty() {
+                place.error(
+                    codes::NO_POLICY_FILE,
+                    "no file matches",
+                    "paths are relative to the gateway file; hidden files and `*_test.yaml` never match",
+                );
+            }
+            for path in found {
+                if !files.iter().any(|f| f.path == *path) {
+                    files.extend(self.policy(path, &place, other));
+                }
+            }
+        }
+        let names = fields.get("names").map(|v| list_of(&v)).unwrap_or_default();
+        (files, names)
+    }
+
+    fn policy(
+        &self,
+        path: &Path,
+        place: &Value<'_, '_>,
+        other: &mut Problems,
+    ) -> Option<PolicyFile> {
+        let name = path.display().to_string();
+        let bytes = match &self.capture.files.get(path)?.bytes {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                place.error(
+                    codes::UNREADABLE,
+                    format!("the policy file `{name}` cannot be read: {why}"),
+                    "paths are relative to the gateway file; check the permissions too",
+                );
+                return None;
+            }
+        };
+        let problem = match std::str::from_utf8(bytes) {
+            Ok(text) if text.trim().is_empty() => Problem::of_file(
+                name,
+                codes::EMPTY,
+                "the file is empty",
+            )
+            .hint("an empty file never replaces a working policy; take it out of `policies.files`"),
+            Ok(text) => {
+                return Some(PolicyFile {
+                    path: path.to_owned(),
+                    text: text.into(),
+                });
+            }
+            Err(_) => Problem::of_file(name, codes::NOT_UTF8, "not UTF-8 text")
+                .hint("save the file as UTF-8"),
+        };
+        other.push(problem);
+        None
+    }
+}
+
+fn version_1(value: &Value<'_, '_>) {
+    if value.node.written.as_ref() != "1" || value.node.quoted {
+        value.error(
+            codes::BAD_VERSION,
+            "this version of the format is not known",
+            "write `version: 1`",
+        );
+    }
+}
+
+fn ownership_store(value: &Value<'_, '_>) {
+    let Some(fields) = value.fields(&document::OWNERSHIP) else {
+        return;
+    };
+    let Some(store) = fields.get("store").and_then(|v| v.fields(&document::STORE)) else {
+        return;
+    };
+    if let Some(memory) = store.get("memory") {
+        memory.fields(&document::MEMORY);
+    }
+}
+
+fn pattern_fault(place: &Value<'_, '_>, fault: &PatternFault) {
+    let (message, hint) = match fault {
+        PatternFault::Unsupported => (
+            "this pattern is not read".to_owned(),
+            "write a path whose last part may have `*`: `../policies/*.yaml`",
+        ),
+        PatternFault::Tests => (
+            "a file of policy tests is never loaded as policy".to_owned(),
+            "name the policy; its tests are found by `portcullis test`",
+        ),
+        PatternFault::Directory(why) => (
+            format!("the directory cannot be listed: {why}"),
+            "paths are relative to the gateway file",
+        ),
+    };
+    place.error(codes::BAD_PATTERN, message, hint);
+}
+
+fn restart(value: &Value<'_, '_>, what: &str) {
+    value.error(
+        codes::NEEDS_RESTART,
+        format!("{what} cannot change while the gateway runs"),
+        "restart the gateway, or take the change back; until then the last good configuration stays",
+    );
+}
+
+/// A name: letters, digits, `.`, `_` and `-`, at most 64, safe in labels and file names.
+pub(super) fn name_of(value: &Value<'_, '_>) -> Option<Box<str>> {
+    let name = value.text()?;
+    let good = name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    if !good {
+        value.error(
+            codes::BAD_NAME,
+            "not a name",
+            "a name starts with a letter or digit and has at most 64 letters, digits, `.`, `_` and `-`",
+        );
+    }
+    good.then(|| name.into())
+}
+
+/// Reports a text that `seen` already has; `seen` maps texts to the lines of their first use.
+pub(super) fn unique<'d>(
+    seen: &mut HashMap<&'d str, usize>,
+    value: &Value<'_, 'd>,
+    code: &'static str,
+    what: &str,
+) {
+    let Kind::Str(text) = &value.node.kind else {
+        return;
+    };
+    match seen.get(text.as_str()) {
+        Some(line) => value.error(
+            code,
+            format!("a second {what} `{}`", crate::source::tree::clip(text)),
+            format!("the first one is in line {line}"),
+        ),
+        None => {
+            seen.insert(text, value.node.position.line);
+        }
+    }
+}
+
+/// A list of different texts.
+pub(super) fn list_of(value: &Value<'_, '_>) -> Vec<Box<str>> {
+    let texts = value.texts().unwrap_or_default();
+    texts.into_iter().map(|(_, text)| text.into()).collect()
+}
+
+/// A list of different words of a closed set.
+pub(super) fn words<T: Copy>(value: &Value<'_, '_>, allowed: &[(&str, T)]) -> Vec<T> {
+    let texts = value.texts().unwrap_or_default();
+    texts
+        .into_iter()
+        .filter_map(|(v, _)| v.word(allowed))
+        .collect()
+}
+
+/// Reports a word that exists in the design and is not built yet; says whether it did.
+pub(super) fn is_later(value: &Value<'_, '_>, later: &[&str], hint: &str) -> bool {
+    let Kind::Str(text) = &value.node.kind else {
+        return false;
+    };
+    let found = later.contains(&text.as_str());
+    if found {
+        value.error(
+            codes::NOT_AVAILABLE,
+            format!("`{text}` is not available in this version"),
+            hint,
+        );
+    }
+    found
+}
+
+/// A duration in whole seconds.
+pub(super) fn seconds(value: &Value<'_, '_>, range: RangeInclusive<u64>) -> Option<u64> {
+    let (low, high) = (*range.start(), *range.end());
+    let duration = value.duration(Duration::from_secs(low)..=Duration::from_secs(high))?;
+    if duration.subsec_millis() != 0 {
+        value.error(
+            codes::BAD_DURATION,
+            "not a whole number of seconds",
+            "the times in tokens have whole seconds",
+        );
+        return None;
+    }
+    Some(duration.as_secs())
+}

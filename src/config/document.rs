@@ -1,0 +1,225 @@
+//! The shape of the gateway file: every field that may stand in it, as tables.
+//!
+//! The walker refuses what is not here, and `gateway.schema.json` is made from here. Names under
+//! `later` are in the design and not built yet; they are refused with a way out.
+
+mod agent;
+mod issuer;
+
+pub use agent::{AGENT, BACKEND, BACKEND_PATH, INTERFACE, LIMITS, ROUTE, SKILL_FROM};
+pub use issuer::{CLAIM, GRANT, ISSUER, KEYS};
+
+use crate::source::shape::{Fields, Shape, optional, required};
+
+/// A list of texts.
+const TEXTS: Shape = Shape::List(&Shape::Text);
+
+/// The whole file.
+pub static GATEWAY: Fields = Fields {
+    title: "gateway",
+    doc: "A Portcullis gateway file.",
+    fields: &[
+        required("version", Shape::Integer(1, 1), "version of this format: 1"),
+        required(
+            "listeners",
+            Shape::List(&Shape::Object(&LISTENER)),
+            "where callers connect",
+        ),
+        optional(
+            "admin",
+            Shape::Object(&ADMIN),
+            "health, readiness and metrics",
+        ),
+        optional(
+            "issuers",
+            Shape::List(&Shape::Object(&ISSUER)),
+            "whose tokens are accepted; without one every call is refused",
+        ),
+        required(
+            "agents",
+            Shape::List(&Shape::Object(&AGENT)),
+            "the agents to guard",
+        ),
+        optional(
+            "policies",
+            Shape::Object(&POLICIES),
+            "who may do what; without one every call is refused",
+        ),
+        optional(
+            "ownership",
+            Shape::Object(&OWNERSHIP),
+            "where it is kept whose task is whose; default: in memory",
+        ),
+        required(
+            "audit",
+            Shape::Object(&AUDIT),
+            "the journal of what reached which agent",
+        ),
+    ],
+    later: &[
+        ("keys", "remove it; nothing is signed yet"),
+        (
+            "telemetry",
+            "remove it; metrics are at `/metrics` of the admin listener",
+        ),
+        (
+            "limits",
+            "remove it; body size and timeouts are under `agents[].limits`",
+        ),
+    ],
+};
+
+/// One of `listeners`.
+pub static LISTENER: Fields = Fields {
+    title: "listener",
+    doc: "A port on which callers connect.",
+    fields: &[
+        required("name", Shape::Text, "its name in logs and metrics"),
+        required(
+            "bind",
+            Shape::Text,
+            "IP address and port, such as `127.0.0.1:8080`",
+        ),
+        required(
+            "public_url",
+            Shape::Text,
+            "the origin that callers see, such as `https://agents.example.com`; the only source of URLs in cards",
+        ),
+        optional(
+            "hosts",
+            TEXTS,
+            "accepted Host values; default: the host of `public_url`",
+        ),
+        optional(
+            "plaintext",
+            Shape::Word(&["i_understand"]),
+            "needed beyond loopback: tokens travel unencrypted to this listener, so a TLS terminator must stand in front",
+        ),
+    ],
+    later: &[
+        (
+            "tls",
+            "let a TLS terminator stand in front and write `plaintext: i_understand`",
+        ),
+        (
+            "client_ca",
+            "remove it; certificate-bound tokens are refused",
+        ),
+        (
+            "trusted_proxies",
+            "remove it; X-Forwarded-* is not trusted from anybody",
+        ),
+        (
+            "health_path",
+            "use `/livez` and `/readyz` of the admin listener",
+        ),
+        (
+            "cors",
+            "remove it; browsers of other origins are not served",
+        ),
+    ],
+};
+
+/// `admin`.
+pub static ADMIN: Fields = Fields {
+    title: "admin",
+    doc: "The listener for operators.",
+    fields: &[optional(
+        "bind",
+        Shape::Text,
+        "IP address and port; default `127.0.0.1:9901`; port 0 takes a free one",
+    )],
+    later: &[("socket", "use `bind` on a loopback address")],
+};
+
+/// `policies`.
+pub static POLICIES: Fields = Fields {
+    title: "policies",
+    doc: "Which policy files are loaded.",
+    fields: &[
+        required(
+            "files",
+            TEXTS,
+            "paths relative to this file; `*` may stand in the last part; `*_test.yaml` is never loaded",
+        ),
+        optional(
+            "names",
+            TEXTS,
+            "policies that must be there; one that vanishes is an error",
+        ),
+    ],
+    later: &[],
+};
+
+/// `ownership`.
+pub static OWNERSHIP: Fields = Fields {
+    title: "ownership",
+    doc: "Where it is kept whose task is whose.",
+    fields: &[required("store", Shape::Object(&STORE), "`{memory: {}}`")],
+    later: &[("ttl", "remove it; bindings live as long as the process")],
+};
+
+/// `ownership.store`.
+pub static STORE: Fields = Fields {
+    title: "ownership_store",
+    doc: "The store of bindings.",
+    fields: &[required(
+        "memory",
+        Shape::Object(&MEMORY),
+        "in this process; lost at a restart: `{}`",
+    )],
+    later: &[
+        (
+            "embedded",
+            "write `{memory: {}}`; bindings are lost at a restart",
+        ),
+        ("redis", "write `{memory: {}}` and run one gateway"),
+    ],
+};
+
+/// `ownership.store.memory`.
+pub static MEMORY: Fields = Fields {
+    title: "memory_store",
+    doc: "No settings.",
+    fields: &[],
+    later: &[],
+};
+
+/// `audit`.
+pub static AUDIT: Fields = Fields {
+    title: "audit",
+    doc: "The record of what happened.",
+    fields: &[required(
+        "journal",
+        Shape::Object(&JOURNAL),
+        "where and how it is written",
+    )],
+    later: &[
+        ("sinks", "remove it; read the journal's segments"),
+        ("export", "remove it; read the journal's segments"),
+    ],
+};
+
+/// `audit.journal`.
+pub static JOURNAL: Fields = Fields {
+    title: "journal",
+    doc: "Where and how the journal is written. Changing it needs a restart.",
+    fields: &[
+        required(
+            "dir",
+            Shape::Text,
+            "directory of its segments, relative to this file",
+        ),
+        optional(
+            "durability",
+            Shape::Word(&["write", "group"]),
+            "`write` (the default): our crash loses nothing; `group`: nor does a power failure",
+        ),
+        optional(
+            "max_bytes",
+            Shape::Size,
+            "largest size of all segments; default `20GiB`",
+        ),
+    ],
+    later: &[("rotate", "remove it"), ("min_age", "remove it")],
+};

@@ -1,0 +1,233 @@
+//! The shape of `agents`.
+
+use super::TEXTS;
+use crate::source::shape::{Fields, Shape, optional, required};
+
+/// One of `agents`.
+pub static AGENT: Fields = Fields {
+    title: "agent",
+    doc: "An agent to guard.",
+    fields: &[
+        required(
+            "name",
+            Shape::Text,
+            "its name in policies, records and metrics",
+        ),
+        required("route", Shape::Object(&ROUTE), "where callers find it"),
+        optional(
+            "publish",
+            Shape::Boolean,
+            "whether its card is public; default false: 404",
+        ),
+        required("backend", Shape::Object(&BACKEND), "where it really is"),
+        optional(
+            "interfaces",
+            Shape::Either(&[
+                Shape::Word(&["auto"]),
+                Shape::List(&Shape::Object(&INTERFACE)),
+            ]),
+            "`auto` (the default): from its card, on the backend's own origin; or a list",
+        ),
+        optional("skills", TEXTS, "ids of the skills that policies may name"),
+        optional(
+            "skill_from",
+            Shape::List(&Shape::Object(&SKILL_FROM)),
+            "where a call names its skill; needed when there are several",
+        ),
+        optional(
+            "skill_default",
+            Shape::Text,
+            "the skill of a call that names none",
+        ),
+        optional(
+            "contexts",
+            Shape::Word(&["claimable", "issued"]),
+            "`claimable` (the default): a caller may bring a context id of its own; `issued`: only ids from the agent",
+        ),
+        optional(
+            "backend_paths",
+            Shape::List(&Shape::Object(&BACKEND_PATH)),
+            "other paths of the backend, reachable with a full grant and a rule",
+        ),
+        optional(
+            "deny_status",
+            Shape::Numbers(&[403, 200]),
+            "HTTP status of a policy refusal in JSON-RPC: 403 (the default) or 200",
+        ),
+        optional(
+            "reply_guard",
+            Shape::Boolean,
+            "withhold malformed replies; default true",
+        ),
+        optional(
+            "also_origins",
+            TEXTS,
+            "other origins by which the agent names itself in its card",
+        ),
+        optional("limits", Shape::Object(&LIMITS), "sizes and timeouts"),
+    ],
+    later: &[
+        ("grpc", "remove it; only JSON-RPC is served"),
+        (
+            "tenant",
+            "remove it; calls that name a tenant are judged as not found",
+        ),
+        ("stamp", "remove it; skills are as the caller declares them"),
+        (
+            "forward_token",
+            "remove it; the caller's token is never forwarded",
+        ),
+        (
+            "own",
+            "remove it; tasks belong to the caller who started them",
+        ),
+        ("verify", "remove it; upstream card signatures are stripped"),
+        ("sign", "remove it; cards are served unsigned"),
+        (
+            "public_skills",
+            "remove it; the public card shows all skills",
+        ),
+        ("health", "remove it; only JSON-RPC is served"),
+    ],
+};
+
+/// `agents[].route`.
+pub static ROUTE: Fields = Fields {
+    title: "route",
+    doc: "Where callers find an agent.",
+    fields: &[required(
+        "path",
+        Shape::Text,
+        "public path prefix, such as `/agents/weather`, or `/`",
+    )],
+    later: &[("host", "use `path`; one port serves many agents")],
+};
+
+/// `agents[].backend`.
+pub static BACKEND: Fields = Fields {
+    title: "backend",
+    doc: "Where an agent really is.",
+    fields: &[
+        required(
+            "url",
+            Shape::Text,
+            "its base URL, `http://` only; the path is kept byte for byte",
+        ),
+        optional(
+            "card",
+            Shape::Text,
+            "path of its card on the backend's origin; default: both well-known names below the base path, then at the origin",
+        ),
+    ],
+    later: &[
+        ("urls", "use `url`"),
+        (
+            "tls",
+            "let the agent listen on loopback or a private network",
+        ),
+        (
+            "identity",
+            "remove it; close the way past the gateway with network policy",
+        ),
+    ],
+};
+
+/// One of `agents[].interfaces`.
+pub static INTERFACE: Fields = Fields {
+    title: "interface",
+    doc: "A path of an agent that speaks one binding.",
+    fields: &[
+        required(
+            "binding",
+            Shape::Word(&["JSONRPC"]),
+            "its protocol binding: `JSONRPC`",
+        ),
+        required(
+            "version",
+            Shape::Either(&[
+                Shape::Word(&["0.3", "1.0"]),
+                Shape::List(&Shape::Word(&["0.3", "1.0"])),
+            ]),
+            "protocol version or versions, in quotes: `\"1.0\"`",
+        ),
+        optional(
+            "backend",
+            Shape::Text,
+            "path on the backend's origin, sent as written; default: the path of `backend.url`",
+        ),
+        optional(
+            "public_path",
+            Shape::Text,
+            "path below the route; default: the route itself",
+        ),
+    ],
+    later: &[],
+};
+
+/// One of `agents[].skill_from`.
+pub static SKILL_FROM: Fields = Fields {
+    title: "skill_from",
+    doc: "Where a call names its skill.",
+    fields: &[required(
+        "metadata",
+        Shape::Text,
+        "key of the message's metadata",
+    )],
+    later: &[
+        ("request_metadata", "use `metadata`"),
+        ("data", "use `metadata`"),
+        ("header", "use `metadata`"),
+        ("path", "use `metadata`"),
+    ],
+};
+
+/// One of `agents[].backend_paths`.
+pub static BACKEND_PATH: Fields = Fields {
+    title: "backend_path",
+    doc: "A path of the backend that is no A2A interface.",
+    fields: &[
+        required(
+            "path",
+            Shape::Text,
+            "path on the backend's origin; callers use route and path",
+        ),
+        required(
+            "methods",
+            Shape::List(&Shape::Word(&[
+                "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
+            ])),
+            "allowed methods",
+        ),
+    ],
+    later: &[],
+};
+
+/// `agents[].limits`.
+pub static LIMITS: Fields = Fields {
+    title: "agent_limits",
+    doc: "Sizes and timeouts of one agent.",
+    fields: &[
+        optional("body", Shape::Size, "largest request body; default `10MiB`"),
+        optional(
+            "idle_stream",
+            Shape::Duration,
+            "longest silence of a stream; default `15m`",
+        ),
+        optional(
+            "max_stream",
+            Shape::Duration,
+            "longest life of a stream; default `4h`",
+        ),
+        optional(
+            "unary_timeout",
+            Shape::Duration,
+            "longest wait for a unary reply; default `10m`",
+        ),
+        optional(
+            "connect_timeout",
+            Shape::Duration,
+            "longest wait for a connection; default `5s`",
+        ),
+    ],
+    later: &[("streams", "remove it"), ("requests", "remove it")],
+};

@@ -1,0 +1,167 @@
+//! The shape of `issuers`.
+
+use super::TEXTS;
+use crate::source::shape::{Fields, Shape, optional, required};
+
+/// One of `issuers`.
+pub static ISSUER: Fields = Fields {
+    title: "issuer",
+    doc: "A trusted issuer of tokens.",
+    fields: &[
+        required(
+            "name",
+            Shape::Text,
+            "its name in policies, logs and records",
+        ),
+        required("issuer", Shape::Text, "the exact `iss` value of its tokens"),
+        optional(
+            "audiences",
+            TEXTS,
+            "accepted `aud` values, compared exactly; may be left out only when `clients` is given",
+        ),
+        required("keys", Shape::Object(&KEYS), "where its public keys are"),
+        optional(
+            "profile",
+            Shape::Word(&["strict", "keycloak"]),
+            "`strict` (RFC 9068, the default) or a declared set of relaxations",
+        ),
+        optional(
+            "algorithms",
+            Shape::List(&Shape::Word(&[
+                "ES256", "ES384", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA",
+                "Ed25519",
+            ])),
+            "accepted signature algorithms; default ES256, RS256, EdDSA, Ed25519",
+        ),
+        optional(
+            "rsa_alg",
+            Shape::Word(&["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]),
+            "algorithm of RSA keys that name none; default RS256",
+        ),
+        optional(
+            "typ",
+            Shape::List(&Shape::Word(&["JWT", "JOSE", "at+jwt", "absent"])),
+            "accepted `typ` headers; not under `strict`, which takes at+jwt",
+        ),
+        optional(
+            "max_lifetime",
+            Shape::Duration,
+            "longest lifetime of a token; default `1h`, at most `24h`",
+        ),
+        optional(
+            "leeway",
+            Shape::Duration,
+            "tolerance for clocks that differ; default `30s`, at most `60s`",
+        ),
+        optional(
+            "not_before",
+            Shape::Either(&[Shape::Text, Shape::Integer(0, 253_402_300_799)]),
+            "tokens issued before this instant are refused; RFC 3339 or seconds since 1970",
+        ),
+        optional(
+            "clients",
+            TEXTS,
+            "accepted `client_id` values; default: any",
+        ),
+        optional(
+            "allow_missing_kid",
+            Shape::Boolean,
+            "accept tokens without `kid` while the issuer has one fitting key; default false",
+        ),
+        optional(
+            "ignore_header",
+            Shape::List(&Shape::Word(&["jwk", "jku", "x5u", "x5c"])),
+            "header members to ignore; by default a token that has one is refused",
+        ),
+        required(
+            "grants",
+            Shape::List(&Shape::Object(&GRANT)),
+            "which claims give which grant; nothing is implied",
+        ),
+        optional(
+            "claims",
+            Shape::Named(&Shape::Object(&CLAIM)),
+            "claims that policies may use, by name",
+        ),
+        optional(
+            "development",
+            Shape::Boolean,
+            "mark an issuer for development; default false",
+        ),
+    ],
+    later: &[
+        ("tenants", "write one entry per tenant"),
+        ("shared_keys", "give each issuer keys of its own"),
+        ("introspection", "remove it; tokens are verified locally"),
+        (
+            "denylist",
+            "use `not_before` to refuse everything issued before an instant",
+        ),
+    ],
+};
+
+/// `issuers[].keys`.
+pub static KEYS: Fields = Fields {
+    title: "issuer_keys",
+    doc: "Where an issuer's public keys are.",
+    fields: &[required(
+        "file",
+        Shape::Text,
+        "a JWKS file, relative to this file",
+    )],
+    later: &[
+        (
+            "discovery",
+            "download the JWKS and write `{file: jwks.json}`; the file is watched",
+        ),
+        (
+            "url",
+            "download the JWKS and write `{file: jwks.json}`; the file is watched",
+        ),
+    ],
+};
+
+/// One of `issuers[].grants`.
+pub static GRANT: Fields = Fields {
+    title: "grant_mark",
+    doc: "A claim whose values give a grant.",
+    fields: &[
+        required(
+            "path",
+            TEXTS,
+            "names from the payload's top down; a dot in a name is literal",
+        ),
+        required(
+            "form",
+            Shape::Word(&["space_string", "string_array", "either"]),
+            "how the claim is read",
+        ),
+        required(
+            "map",
+            Shape::Named(&Shape::Word(&["agent", "full"])),
+            "claim values and the grant that each gives",
+        ),
+    ],
+    later: &[],
+};
+
+/// One of `issuers[].claims`.
+pub static CLAIM: Fields = Fields {
+    title: "claim",
+    doc: "A claim that policies may use.",
+    fields: &[
+        required("path", TEXTS, "names from the payload's top down"),
+        required(
+            "type",
+            Shape::Word(&[
+                "string",
+                "number",
+                "boolean",
+                "string_array",
+                "space_string",
+            ]),
+            "its type; a value of another type is no value",
+        ),
+    ],
+    later: &[],
+};

@@ -1,0 +1,120 @@
+//! `listeners`: where callers connect.
+
+use super::address::{parse_url, split_host};
+use super::check::{name_of, unique};
+use super::document;
+use super::snapshot::Listener;
+use crate::source::{Value, codes};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Reads all listeners.
+pub(super) fn read(value: &Value<'_, '_>) -> Vec<Arc<Listener>> {
+    let mut names = HashMap::new();
+    let mut listeners: Vec<Arc<Listener>> = Vec::new();
+    for entry in value.list().unwrap_or_default() {
+        let Some(fields) = entry.fields(&document::LISTENER) else {
+            continue;
+        };
+        let name = fields.get("name");
+        if let Some(name) = &name {
+            unique(&mut names, name, codes::DUPLICATE_NAME, "listener");
+        }
+        let name = name.and_then(|v| name_of(&v)).unwrap_or_default();
+        let plaintext = fields
+            .get("plaintext")
+            .and_then(|v| v.word(&[("i_understand", ())]))
+            .is_some();
+        let place = fields.get("bind");
+        let bind = place.as_ref().and_then(address);
+        if let (Some(place), Some(bind)) = (&place, bind) {
+            if !bind.ip().is_loopback() && !fields.has("plaintext") {
+                place.error(
+                    codes::PLAINTEXT,
+                    "tokens would travel unencrypted beyond this machine",
+                    "bind to a loopback address, or let a TLS terminator stand in front and add `plaintext: i_understand`",
+                );
+            }
+            if let Some(other) = listeners.iter().find(|l| collide(l.bind, bind)) {
+                place.error(
+                    codes::ADDRESS_TAKEN,
+                    format!(
+                        "`{bind}` is already the address of listener `{}`",
+                        other.name
+                    ),
+                    "give each listener a port of its own",
+                );
+            }
+        }
+        let public_url = fields.get("public_url").and_then(|v| origin(&v));
+        let hosts = match fields.get("hosts") {
+            Some(value) => hosts(&value),
+            None => public_url
+                .iter()
+                .map(|(_, authority)| authority.clone())
+                .collect(),
+        };
+        listeners.push(Arc::new(Listener {
+            name,
+            bind: bind.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))),
+            public_url: public_url.map(|(origin, _)| origin).unwrap_or_default(),
+            hosts,
+            plaintext,
+        }));
+    }
+    listeners
+}
+
+/// An IP address with a port; 0 takes a free one.
+pub(super) fn address(value: &Value<'_, '_>) -> Option<SocketAddr> {
+    let text = value.text()?;
+    let address = text.parse().ok();
+    if address.is_none() {
+        value.error(
+            codes::BAD_ADDRESS,
+            "not an IP address with a port",
+            "write `127.0.0.1:8080` or `[::1]:8080`; names are not looked up",
+        );
+    }
+    address
+}
+
+/// Whether two listeners cannot both have their address.
+pub(super) fn collide(a: SocketAddr, b: SocketAddr) -> bool {
+    let everywhere = a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() != 0 && a.port() == b.port() && (everywhere || a.ip() == b.ip())
+}
+
+/// An origin as it goes into cards, and its authority as a `Host` value.
+fn origin(value: &Value<'_, '_>) -> Option<(Box<str>, Box<str>)> {
+    let text = value.text()?;
+    let fault = match parse_url(text) {
+        Ok(url) if url.path.is_empty() || url.path == "/" => {
+            return Some((url.origin().into(), url.authority().into()));
+        }
+        Ok(_) => "it has a path".to_owned(),
+        Err(fault) => fault.to_string(),
+    };
+    value.error(
+        codes::BAD_URL,
+        format!("not an origin: {fault}"),
+        "write scheme, host and, if need be, port: `https://agents.example.com`",
+    );
+    None
+}
+
+fn hosts(value: &Value<'_, '_>) -> Vec<Box<str>> {
+    let mut hosts = Vec::new();
+    for (place, text) in value.texts().unwrap_or_default() {
+        match split_host(text) {
+            Ok(_) => hosts.push(text.to_ascii_lowercase().into()),
+            Err(fault) => place.error(
+                codes::BAD_HOST,
+                format!("not a Host value: {fault}"),
+                "write a host name, with a port if it is not the scheme's own: `agents.example.com:8443`; patterns are not read",
+            ),
+        }
+    }
+    hosts
+}

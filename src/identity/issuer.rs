@@ -1,0 +1,218 @@
+//! A trusted issuer as it was configured: which tokens it may issue and what they are worth.
+//!
+//! Values only; `config` reads them from the gateway file, token verification takes them. Rule
+//! numbers are those of the token acceptance rules.
+
+use std::path::PathBuf;
+
+/// One entry of `issuers`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuerConfig {
+    /// The entry's own name, as policies and records say it.
+    pub name: Box<str>,
+    /// The `iss` value, compared byte for byte (CL-1); unique among entries (IS-3).
+    pub issuer: Box<str>,
+    /// Accepted audiences, compared byte for byte (CL-2). Empty only when `clients` is not.
+    pub audiences: Vec<Box<str>>,
+    /// Where its keys come from.
+    pub keys: KeyFile,
+    /// Which relaxations hold.
+    pub profile: Profile,
+    /// Accepted signature algorithms (HD-2).
+    pub algorithms: Vec<Algorithm>,
+    /// The algorithm of RSA keys that do not name one (KY-5).
+    pub rsa_alg: Algorithm,
+    /// Accepted `typ` header values (HD-5).
+    pub typ: Vec<Typ>,
+    /// Longest lifetime in seconds (CL-6); at most 86,400.
+    pub max_lifetime: u64,
+    /// Tolerance for clocks that differ, in seconds (CL-13); at most 60.
+    pub leeway: u64,
+    /// Tokens issued before this instant are refused; seconds since the epoch (CL-12).
+    pub not_before: Option<i64>,
+    /// Accepted clients; empty means any (CL-9).
+    pub clients: Vec<Box<str>>,
+    /// Whether a token without `kid` may pass (KY-11).
+    pub allow_missing_kid: bool,
+    /// Header members that are ignored instead of refused (HD-7).
+    pub ignore_header: Vec<IgnoredHeader>,
+    /// Which claims give which grant (GR-2).
+    pub grants: Vec<GrantMark>,
+    /// The claims that policies may use, by name.
+    pub claims: Vec<ClaimDeclaration>,
+    /// Whether this is an issuer for development, to be named as such wherever it shows.
+    pub development: bool,
+}
+
+/// A file with a JWKS and what it held when the configuration was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its bytes. Public keys only; private members make an entry unusable (KY-9).
+    pub content: Box<[u8]>,
+}
+
+/// A declared set of relaxations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// RFC 9068.
+    Strict,
+    /// Keycloak.
+    Keycloak,
+}
+
+/// A signature algorithm of a token (HD-2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// ECDSA on P-256.
+    Es256,
+    /// ECDSA on P-384.
+    Es384,
+    /// RSASSA-PKCS1-v1_5 with SHA-256.
+    Rs256,
+    /// RSASSA-PKCS1-v1_5 with SHA-384.
+    Rs384,
+    /// RSASSA-PKCS1-v1_5 with SHA-512.
+    Rs512,
+    /// RSASSA-PSS with SHA-256.
+    Ps256,
+    /// RSASSA-PSS with SHA-384.
+    Ps384,
+    /// RSASSA-PSS with SHA-512.
+    Ps512,
+    /// Ed25519 under its older name (RFC 8037).
+    EdDsa,
+    /// Ed25519 (RFC 9864).
+    Ed25519,
+}
+
+impl Algorithm {
+    /// Every algorithm by its JOSE name.
+    pub const NAMES: [(&'static str, Algorithm); 10] = [
+        ("ES256", Algorithm::Es256),
+        ("ES384", Algorithm::Es384),
+        ("RS256", Algorithm::Rs256),
+        ("RS384", Algorithm::Rs384),
+        ("RS512", Algorithm::Rs512),
+        ("PS256", Algorithm::Ps256),
+        ("PS384", Algorithm::Ps384),
+        ("PS512", Algorithm::Ps512),
+        ("EdDSA", Algorithm::EdDsa),
+        ("Ed25519", Algorithm::Ed25519),
+    ];
+
+    /// Accepted when an entry lists none (HD-2).
+    pub const DEFAULT: [Algorithm; 4] = [
+        Algorithm::Es256,
+        Algorithm::Rs256,
+        Algorithm::EdDsa,
+        Algorithm::Ed25519,
+    ];
+
+    /// Whether it needs an RSA key.
+    pub fn is_rsa(self) -> bool {
+        match self {
+            Algorithm::Rs256
+            | Algorithm::Rs384
+            | Algorithm::Rs512
+            | Algorithm::Ps256
+            | Algorithm::Ps384
+            | Algorithm::Ps512 => true,
+            Algorithm::Es256 | Algorithm::Es384 | Algorithm::EdDsa | Algorithm::Ed25519 => false,
+        }
+    }
+}
+
+/// An accepted `typ` header (HD-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Typ {
+    /// `at+jwt` or `application/at+jwt`.
+    AtJwt,
+    /// `JWT`.
+    Jwt,
+    /// `JOSE`.
+    Jose,
+    /// No `typ` at all.
+    Absent,
+}
+
+/// A header member that an issuer always sends and that may be ignored (HD-7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IgnoredHeader {
+    /// `jwk`.
+    Jwk,
+    /// `jku`.
+    Jku,
+    /// `x5u`.
+    X5u,
+    /// `x5c`.
+    X5c,
+}
+
+/// The reach of a token (GR-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Grant {
+    /// The A2A surface.
+    Agent,
+    /// That, the declared rest of the backend, and the admin surface.
+    Full,
+}
+
+/// A claim whose values give a grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantMark {
+    /// Names from the payload's top down; a dot in a name is literal (GR-6).
+    pub path: Vec<Box<str>>,
+    /// How the claim's value is read (GR-5).
+    pub form: GrantForm,
+    /// Values, compared byte for byte (GR-7), and what each is worth.
+    pub map: Vec<(Box<str>, Grant)>,
+}
+
+/// How a claim with grants is read (GR-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GrantForm {
+    /// A string, split on U+0020 only.
+    SpaceString,
+    /// An array of strings, not split further.
+    StringArray,
+    /// An array, or a string that counts as one element.
+    Either,
+}
+
+/// A claim that policies may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimDeclaration {
+    /// Its name in policies.
+    pub name: Box<str>,
+    /// Names from the payload's top down.
+    pub path: Vec<Box<str>>,
+    /// Its type; a value of another type is no value.
+    pub kind: ClaimKind,
+}
+
+/// The type of a declared claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ClaimKind {
+    /// A string.
+    String,
+    /// A number.
+    Number,
+    /// A boolean.
+    Boolean,
+    /// An array of strings.
+    StringArray,
+    /// A string, split on U+0020 only.
+    SpaceString,
+}
+
+/// Names that policies know without a declaration.
+pub const RESERVED_CLAIMS: [&str; 6] = [
+    "sub",
+    "client_id",
+    "actor_sub",
+    "scopes",
+    "proof",
+    "delegated",
+];

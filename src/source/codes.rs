@@ -1,0 +1,100 @@
+//! The stable code of every [`super::Problem`]. Codes are never reused; their meaning never moves.
+//!
+//! PC001–PC199 belong to files in general and to the gateway file, PC200 and up to policies.
+
+/// Not YAML: the parser could not read it.
+pub const SYNTAX: &str = "PC001";
+/// The file cannot be read.
+pub const UNREADABLE: &str = "PC002";
+/// The file is not UTF-8 text.
+pub const NOT_UTF8: &str = "PC003";
+/// Larger, deeper or with more values than we read.
+pub const TOO_LARGE: &str = "PC004";
+/// Nothing in the file.
+pub const EMPTY: &str = "PC005";
+/// An anchor, alias or merge key.
+pub const ANCHOR: &str = "PC006";
+/// A YAML tag.
+pub const TAG: &str = "PC007";
+/// More than one YAML document in the file.
+pub const MANY_DOCUMENTS: &str = "PC008";
+/// A key that stands twice in one mapping.
+pub const DUPLICATE_KEY: &str = "PC009";
+/// Unquoted `yes`, `no`, `on` or `off`: text in YAML 1.2, a boolean in YAML 1.1.
+pub const AMBIGUOUS_WORD: &str = "PC010";
+/// A key that is not plain text.
+pub const KEY_NOT_TEXT: &str = "PC011";
+/// A field that does not exist here.
+pub const UNKNOWN_FIELD: &str = "PC020";
+/// A field that must be there and is not.
+pub const MISSING_FIELD: &str = "PC021";
+/// A value of another type than the field takes.
+pub const WRONG_TYPE: &str = "PC022";
+/// A word that the field does not know.
+pub const NOT_ALLOWED: &str = "PC023";
+/// A number, duration or size outside its range.
+pub const OUT_OF_RANGE: &str = "PC024";
+/// An empty text or list.
+pub const EMPTY_VALUE: &str = "PC025";
+/// Not a duration such as `15m`.
+pub const BAD_DURATION: &str = "PC026";
+/// Not a size such as `10MiB`.
+pub const BAD_SIZE: &str = "PC027";
+/// Known, and not built into this version.
+pub const NOT_AVAILABLE: &str = "PC028";
+/// A `${…}` reference in a field that holds no secret.
+pub const NO_SECRET_HERE: &str = "PC029";
+/// The same value twice in one list.
+pub const DUPLICATE_VALUE: &str = "PC030";
+/// A `version` that we do not read.
+pub const BAD_VERSION: &str = "PC040";
+/// A name with other characters than names have.
+pub const BAD_NAME: &str = "PC041";
+/// Two things of one kind with one name.
+pub const DUPLICATE_NAME: &str = "PC042";
+/// Not an IP address with a port.
+pub const BAD_ADDRESS: &str = "PC043";
+/// Tokens would cross a network in plain text (TR-9).
+pub const PLAINTEXT: &str = "PC044";
+/// Not a URL, or with parts that are not allowed in this one.
+pub const BAD_URL: &str = "PC045";
+/// Not a host name, with or without a port.
+pub const BAD_HOST: &str = "PC046";
+/// Two listeners on one address.
+pub const ADDRESS_TAKEN: &str = "PC047";
+/// Two issuer entries for one `issuer` (IS-3).
+pub const DUPLICATE_ISSUER: &str = "PC060";
+/// A claim name that policies already know.
+pub const RESERVED_CLAIM: &str = "PC061";
+/// An option that the chosen profile does not have, or lacks.
+pub const PROFILE: &str = "PC062";
+/// Algorithms that contradict each other (KY-5).
+pub const ALGORITHMS: &str = "PC063";
+/// A key file that cannot be used (LC-15).
+pub const KEY_FILE: &str = "PC064";
+/// Not an instant in RFC 3339 or epoch seconds.
+pub const BAD_INSTANT: &str = "PC065";
+/// Not an absolute path in canonical form.
+pub const BAD_PATH: &str = "PC080";
+/// Two agents that would answer on the same path.
+pub const ROUTE_OVERLAP: &str = "PC081";
+/// A skill that the agent does not declare.
+pub const UNKNOWN_SKILL: &str = "PC083";
+/// Several skills and no way to tell which one a call means.
+pub const SKILL_UNDECIDABLE: &str = "PC084";
+/// Two interfaces on one public path.
+pub const INTERFACE_OVERLAP: &str = "PC085";
+/// A policy file pattern that we do not read.
+pub const BAD_PATTERN: &str = "PC100";
+/// A policy file pattern that matches no file.
+pub const NO_POLICY_FILE: &str = "PC101";
+/// A setting that only a restart can change.
+pub const NEEDS_RESTART: &str = "PC102";
+/// Warning: no issuer, so every call is refused.
+pub const NO_ISSUER: &str = "PC110";
+/// Warning: no policy, so every call is refused.
+pub const NO_POLICY: &str = "PC111";
+/// Warning: the admin listener can be reached from other machines.
+pub const ADMIN_EXPOSED: &str = "PC112";
+/// Warning: an issuer for development.
+pub const DEVELOPMENT_ISSUER: &str = "PC113";

@@ -1,0 +1,460 @@
+//! The gateway file: golden messages, examples, the schema, reloading.
+
+#![allow(clippy::unwrap_used)]
+
+use portcullis::config::{self, Look, Reloader, canonical};
+use portcullis::source::{Document, Kind, Node, Position, Problems, Walker, codes};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const CASES: &str = "tests/cases/config";
+
+/// Compares with a golden file, or writes it when `UPDATE_EXPECT` is set.
+fn expect_file(path: &Path, found: &str) {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(path, found).unwrap();
+        return;
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(
+        found,
+        expected,
+        "{} differs; look, then run with UPDATE_EXPECT=1",
+        path.display()
+    );
+}
+
+fn cases() -> Vec<PathBuf> {
+    let mut cases: Vec<PathBuf> = fs::read_dir(CASES)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "yaml"))
+        .collect();
+    cases.sort();
+    cases
+}
+
+fn problems_of(file: &Path) -> Problems {
+    match config::load(file) {
+        Ok(loaded) => loaded.warnings,
+        Err(problems) => {
+            assert!(
+                problems.has_errors(),
+                "{}: refused for nothing",
+                file.display()
+            );
+            problems
+        }
+    }
+}
+
+#[test]
+fn every_wrong_file_has_its_message() {
+    let mut seen = BTreeSet::new();
+    let cases = cases();
+    assert!(cases.len() >= 22, "{}", cases.len());
+    for case in cases {
+        let problems = problems_of(&case);
+        seen.extend(problems.0.iter().map(|p| p.code));
+        expect_file(&case.with_extension("expected"), &problems.to_string());
+    }
+    // What only a change of a running gateway can cause has a test of its own below.
+    seen.insert(codes::NEEDS_RESTART);
+    let table = include_str!("../../src/source/codes.rs");
+    for code in table
+        .split('"')
+        .filter(|w| w.starts_with("PC0") || w.starts_with("PC1"))
+    {
+        assert!(seen.contains(code), "no case has {code}");
+    }
+}
+
+#[test]
+fn the_examples_load_without_a_problem() {
+    for file in ["config/gateway.yaml", "config/reference.yaml"] {
+        match config::load(Path::new(file)) {
+            Ok(loaded) => assert_eq!(loaded.warnings.to_string(), "", "{file}"),
+            Err(problems) => panic!("{problems}"),
+        }
+    }
+}
+
+#[test]
+fn the_schema_is_the_one_that_is_checked_in() {
+    expect_file(
+        Path::new("config/gateway.schema.json"),
+        &config::schema::gateway(),
+    );
+}
+
+/// The reference file has every field of the schema, so the next test speaks of all of them.
+#[test]
+fn the_reference_file_shows_every_field() {
+    let text = fs::read_to_string("config/reference.yaml").unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&config::schema::gateway()).unwrap();
+    let mut definitions = vec![&schema];
+    definitions.extend(schema["definitions"].as_object().unwrap().values());
+    for definition in definitions {
+        for name in definition["properties"].as_object().unwrap().keys() {
+            assert!(text.contains(&format!("{name}:")), "{name} is not shown");
+        }
+    }
+}
+
+/// A field that is declared but never read would be silently ignored: with nonsense in any one
+/// place of the reference file, the file must be refused.
+#[test]
+fn no_value_of_the_reference_file_is_ignored() {
+    let text = fs::read_to_string("config/reference.yaml").unwrap();
+    let document = Document::parse("reference.yaml", &text).unwrap();
+    let mut places = Vec::new();
+    collect(&document.root, &mut Vec::new(), &mut places);
+    assert!(places.len() > 100);
+    for place in places {
+        let mut changed = Document::parse("config/reference.yaml", &text).unwrap();
+        *reach(&mut changed.root, &place) = nonsense();
+        let mut capture = config::Capture::take(Path::new("config/reference.yaml"));
+        capture.document = Ok(changed);
+        let result = config::compile(&capture, 1, None);
+        assert!(result.is_err(), "{place:?} is ignored");
+    }
+}
+
+fn nonsense() -> Node {
+    Document::parse("n", "[[{nonsense: 1}]]").unwrap().root
+}
+
+fn collect(node: &Node, path: &mut Vec<usize>, places: &mut Vec<Vec<usize>>) {
+    let children: Vec<&Node> = match &node.kind {
+        Kind::Seq(items) => items.iter().collect(),
+        Kind::Map(entries) => entries.iter().map(|(_, v)| v).collect(),
+        _ => Vec::new(),
+    };
+    for (i, child) in children.into_iter().enumerate() {
+        path.push(i);
+        places.push(path.clone());
+        collect(child, path, places);
+        path.pop();
+    }
+}
+
+fn reach<'n>(node: &'n mut Node, path: &[usize]) -> &'n mut Node {
+    let Some((first, rest)) = path.split_first() else {
+        return node;
+    };
+    match &mut node.kind {
+        Kind::Seq(items) => reach(&mut items[*first], rest),
+        Kind::Map(entries) => reach(&mut entries[*first].1, rest),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn all_problems_come_at_once_and_in_file_order() {
+    let problems = problems_of(Path::new("tests/cases/config/many-at-once.yaml"));
+    let lines: Vec<usize> = problems.0.iter().map(|p| p.line).collect();
+    assert!(lines.len() >= 6 && lines.is_sorted(), "{lines:?}");
+}
+
+#[test]
+fn a_file_compiles_to_what_it_says() {
+    let loaded = config::load(Path::new("config/reference.yaml")).unwrap();
+    let snapshot = loaded.snapshot;
+    let agent = &snapshot.agents[0];
+    assert_eq!(&*agent.route, "/agents/pr-agent");
+    assert_eq!(&*agent.backend.authority, "127.0.0.1:9999");
+    assert_eq!(&*agent.backend.base_path, "/a2a");
+    assert_eq!(&*agent.skill_metadata_keys[1], "skill_id");
+    assert_eq!(agent.limits.max_stream, Duration::from_secs(4 * 3600));
+    let config::snapshot::Interfaces::Listed(listed) = &agent.interfaces else {
+        panic!("{:?}", agent.interfaces)
+    };
+    assert_eq!(
+        (&*listed[0].public_path, &*listed[0].backend_path),
+        ("/v1", "/a2a/")
+    );
+    assert!(listed[1].public_path.is_empty() && listed[1].versions.v0_3);
+    let weather = &snapshot.agents[1];
+    assert_eq!(
+        weather
+            .backend
+            .card_paths
+            .iter()
+            .map(|p| &**p)
+            .collect::<Vec<_>>(),
+        ["/.well-known/agent-card.json", "/.well-known/agent.json"]
+    );
+    assert_eq!(&*snapshot.listeners[0].hosts[0], "agents.example.com");
+    assert_eq!(&*snapshot.listeners[1].hosts[0], "localhost:8081");
+    assert_eq!(snapshot.issuers[0].not_before, Some(1_767_225_600));
+    assert_eq!(snapshot.policies.len(), 1);
+    assert_eq!(snapshot.digest.len(), 64);
+}
+
+#[test]
+fn a_path_leads_to_the_agent_of_its_segments() {
+    let loaded = config::load(Path::new("config/reference.yaml")).unwrap();
+    let routes = &loaded.snapshot.routes;
+    let cases = [
+        ("/agents/weather", Some(("weather", ""))),
+        ("/agents/weather/", Some(("weather", ""))),
+        ("/agents/%77eather/tasks/x", Some(("weather", "/tasks/x"))),
+        ("/agents/pr-agent/v1", Some(("pr-agent", "/v1"))),
+        ("/agents/weather2", None),
+        ("/agents/Weather", None),
+        ("/agents/weather.", None),
+        ("/agents", None),
+        ("/", None),
+        ("/x/agents/weather", None),
+    ];
+    for (raw, expected) in cases {
+        let path = canonical(raw).unwrap();
+        let found = routes
+            .match_agent(&path)
+            .map(|(agent, rest)| (&*agent.name, rest));
+        assert_eq!(found, expected, "{raw}");
+    }
+}
+
+#[test]
+fn one_agent_may_have_the_whole_origin() {
+    let folder = Folder::new();
+    folder.write("gateway.yaml", &gateway("/", "127.0.0.1:0", "j"));
+    let loaded = config::load(&folder.path("gateway.yaml")).unwrap();
+    for raw in ["/", "/a/b"] {
+        let path = canonical(raw).unwrap();
+        let (agent, rest) = loaded.snapshot.routes.match_agent(&path).unwrap();
+        assert_eq!((&*agent.name, rest), ("a", raw.trim_end_matches('/')));
+    }
+}
+
+#[test]
+fn a_key_file_that_anybody_may_write_is_refused() {
+    let folder = Folder::new();
+    let issuer = "issuers: [{name: i, issuer: x, audiences: [y], keys: {file: k.json}, \
+                  grants: [{path: [scope], form: either, map: {a: agent}}]}]\n";
+    folder.write("k.json", "{\"keys\": []}");
+    folder.write(
+        "gateway.yaml",
+        &(gateway("/a", "127.0.0.1:0", "j") + issuer),
+    );
+    let file = folder.path("gateway.yaml");
+    assert!(config::load(&file).is_ok());
+    let mode = fs::Permissions::from_mode(0o666);
+    fs::set_permissions(folder.path("k.json"), mode).unwrap();
+    let problems = config::load(&file).unwrap_err();
+    assert!(
+        problems.0.iter().any(|p| p.code == codes::KEY_FILE),
+        "{problems}"
+    );
+}
+
+/// A directory that vanishes with the test.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+}
+
+fn gateway(route: &str, bind: &str, journal: &str) -> String {
+    format!(
+        "version: 1\n\
+         listeners: [{{name: l, bind: \"{bind}\", public_url: \"http://localhost\"}}]\n\
+         agents: [{{name: a, route: {{path: {route}}}, backend: {{url: \"http://127.0.0.1:1\"}}}}]\n\
+         audit: {{journal: {{dir: {journal}}}}}\n"
+    )
+}
+
+const SETTLE: Duration = Duration::from_secs(4);
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn start(folder: &Folder) -> Reloader {
+    let (loaded, reloader) = Reloader::start(folder.path("gateway.yaml"), SETTLE).unwrap();
+    assert_eq!(loaded.snapshot.generation, 1);
+    reloader
+}
+
+/// Looks until changed content has settled; gives the last look.
+fn settled(reloader: &mut Reloader, from: u64) -> Look {
+    assert!(matches!(reloader.look(at(from)), Look::Settling));
+    reloader.look(at(from + 4))
+}
+
+#[test]
+fn a_broken_file_changes_nothing_and_is_reported_once() {
+    let folder = Folder::new();
+    let good = gateway("/a", "127.0.0.1:0", "j");
+    folder.write("gateway.yaml", &good);
+    let mut reloader = start(&folder);
+    assert!(matches!(reloader.look(at(0)), Look::Unchanged));
+
+    folder.write("gateway.yaml", "rules: [");
+    assert!(matches!(settled(&mut reloader, 1), Look::Broken(_)));
+    assert!(matches!(reloader.look(at(6)), Look::StillBroken));
+    reloader.trigger();
+    assert!(matches!(reloader.look(at(7)), Look::Broken(_)));
+
+    folder.write("gateway.yaml", "rules: [[");
+    assert!(matches!(settled(&mut reloader, 8), Look::Broken(_)));
+
+    folder.write("gateway.yaml", &gateway("/b", "127.0.0.1:0", "j"));
+    let Look::Loaded(loaded) = settled(&mut reloader, 20) else {
+        panic!("the correction was not noticed")
+    };
+    assert_eq!(loaded.snapshot.generation, 2);
+    assert_eq!(&*loaded.snapshot.agents[0].route, "/b");
+    assert!(matches!(reloader.look(at(30)), Look::Unchanged));
+}
+
+#[test]
+fn a_file_in_the_making_is_never_loaded() {
+    let folder = Folder::new();
+    folder.write("gateway.yaml", &gateway("/a", "127.0.0.1:0", "j"));
+    let mut reloader = start(&folder);
+    let whole = gateway("/b", "127.0.0.1:0", "j");
+    let half = whole.replace("\naudit", "\n#");
+    for (second, text) in [
+        (1, ""),
+        (2, &*half),
+        (5, &*half),
+        (6, &*whole),
+        (9, &*whole),
+    ] {
+        folder.write("gateway.yaml", text);
+        assert!(
+            matches!(reloader.look(at(second)), Look::Settling),
+            "{second}"
+        );
+    }
+    assert!(matches!(reloader.look(at(10)), Look::Loaded(_)));
+}
+
+#[test]
+fn an_empty_or_vanished_file_keeps_the_last_good() {
+    let folder = Folder::new();
+    folder.write("gateway.yaml", &gateway("/a", "127.0.0.1:0", "j"));
+    let mut reloader = start(&folder);
+    folder.write("gateway.yaml", "");
+    let Look::Broken(problems) = settled(&mut reloader, 1) else {
+        panic!("an empty file was taken")
+    };
+    assert_eq!(problems.0[0].code, codes::EMPTY);
+    fs::remove_file(folder.path("gateway.yaml")).unwrap();
+    let Look::Broken(problems) = settled(&mut reloader, 10) else {
+        panic!("a vanished file was taken")
+    };
+    assert_eq!(problems.0[0].code, codes::UNREADABLE);
+}
+
+#[test]
+fn what_needs_a_restart_is_refused_with_its_place() {
+    let folder = Folder::new();
+    folder.write("gateway.yaml", &gateway("/a", "127.0.0.1:0", "j"));
+    let mut reloader = start(&folder);
+    let changes = [
+        (gateway("/a", "127.0.0.2:0", "j"), "listeners"),
+        (gateway("/a", "127.0.0.1:0", "k"), "audit.journal"),
+        (
+            gateway("/a", "127.0.0.1:0", "j") + "admin: {bind: \"127.0.0.1:1\"}\n",
+            "admin.bind",
+        ),
+    ];
+    for (i, (text, path)) in (1_u64..).zip(changes) {
+        folder.write("gateway.yaml", &text);
+        let Look::Broken(problems) = settled(&mut reloader, i * 10) else {
+            panic!("{path} changed in a reload")
+        };
+        let found: Vec<_> = problems
+            .0
+            .iter()
+            .filter(|p| p.code == codes::NEEDS_RESTART)
+            .map(|p| (p.path.as_str(), p.line > 0))
+            .collect();
+        assert_eq!(found, [(path, true)]);
+    }
+}
+
+#[test]
+fn a_swapped_symlink_is_noticed_every_time() {
+    let folder = Folder::new();
+    let text = gateway("/a", "127.0.0.1:0", "j") + "policies: {files: [p/*.yaml]}\n";
+    folder.write("gateway.yaml", &text);
+    let version = |n: u32| {
+        let data = folder.path(&format!("p/..v{n}"));
+        fs::create_dir_all(&data).unwrap();
+        fs::write(data.join("policy.yaml"), format!("version: 1 # {n}\n")).unwrap();
+        let swap = folder.path("p/..data_tmp");
+        symlink(format!("..v{n}"), &swap).unwrap();
+        fs::rename(swap, folder.path("p/..data")).unwrap();
+    };
+    version(1);
+    symlink("..data/policy.yaml", folder.path("p/policy.yaml")).unwrap();
+    let mut reloader = start(&folder);
+    for n in 2..=6 {
+        version(n);
+        fs::remove_dir_all(folder.path(&format!("p/..v{}", n - 1))).unwrap();
+        let Look::Loaded(loaded) = settled(&mut reloader, u64::from(n) * 10) else {
+            panic!("swap {n} was not noticed")
+        };
+        let policy = &loaded.snapshot.policies[0].text;
+        assert!(policy.contains(&format!("# {n}")), "{policy}");
+        assert_eq!(loaded.snapshot.generation, u64::from(n));
+    }
+}
+
+#[test]
+fn a_policy_file_that_comes_or_goes_is_a_change_and_tests_are_not_policies() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("p")).unwrap();
+    let text = gateway("/a", "127.0.0.1:0", "j") + "policies: {files: [p/*.yaml]}\n";
+    folder.write("gateway.yaml", &text);
+    folder.write("p/a.yaml", "version: 1\n");
+    let mut reloader = start(&folder);
+    folder.write("p/a_test.yaml", "version: 1\n");
+    assert!(matches!(reloader.look(at(1)), Look::Unchanged));
+    folder.write("p/b.yaml", "version: 1\n");
+    let Look::Loaded(loaded) = settled(&mut reloader, 2) else {
+        panic!("a new policy was not noticed")
+    };
+    let names: Vec<_> = loaded
+        .snapshot
+        .policies
+        .iter()
+        .map(|p| p.path.clone())
+        .collect();
+    assert_eq!(names, [folder.path("p/a.yaml"), folder.path("p/b.yaml")]);
+    fs::remove_file(folder.path("p/a.yaml")).unwrap();
+    fs::remove_file(folder.path("p/b.yaml")).unwrap();
+    assert!(matches!(settled(&mut reloader, 10), Look::Broken(_)));
+}
+
+#[test]
+fn a_walker_starts_with_what_the_reading_found() {
+    let document = Document::parse("t", "a: 1\na: 2\n").unwrap();
+    let walker = Walker::new(&document);
+    walker.root().error(codes::BAD_NAME, "x", "y");
+    let found: Vec<_> = walker
+        .into_problems()
+        .0
+        .into_iter()
+        .map(|p| (p.code, p.line))
+        .collect();
+    assert_eq!(found, [(codes::BAD_NAME, 1), (codes::DUPLICATE_KEY, 2)]);
+    assert_eq!(document.root.position, Position { line: 1, column: 1 });
+}
