@@ -104,7 +104,7 @@ fn origin(value: &Value<'_, '_>) -> Option<(Box<str>, Box<str>)> {
 
 /// Accepted `Host` values; `own` is that of the URLs in our cards.
 fn hosts(value: &Value<'_, '_>, own: Option<&str>) -> Vec<Box<str>> {
-    let mut hosts = Vec::new();
+    let mut hosts: Vec<Box<str>> = Vec::new();
     for (place, text) in value.texts().unwrap_or_default() {
         match split_host(text) {
             Ok(_) => hosts.push(text.to_ascii_lowercase().into()),
@@ -116,7 +116,7 @@ fn hosts(value: &Value<'_, '_>, own: Option<&str>) -> Vec<Box<str>> {
         }
     }
     if let Some(own) = own
-        && !hosts.iter().any(|h: &Box<str>| **h == *own)
+        && !hosts.iter().any(|h| **h == *own)
     {
         value.error(
             codes::BAD_HOST,
