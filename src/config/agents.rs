@@ -288,10 +288,11 @@ fn interfaces(value: &Value<'_, '_>, url_path: &str) -> Interfaces {
             None if url_path.is_empty() => "/".into(),
             None => url_path.into(),
         };
-        let public_path = fields
-            .get("public_path")
-            .and_then(|v| canonical_path(&v))
-            .unwrap_or_default();
+        let place = fields.get("public_path");
+        let public_path = place.as_ref().and_then(canonical_path).unwrap_or_default();
+        if let Some(place) = &place {
+            not_well_known(place, &public_path);
+        }
         if listed.iter().any(|i| i.public_path == public_path) {
             entry.error(
                 codes::INTERFACE_OVERLAP,
@@ -373,25 +374,22 @@ fn skills_of_calls(
 }
 
 fn backend_paths(value: &Value<'_, '_>) -> Vec<BackendPath> {
-    let mut paths = Vec::new();
-    let mut seen = HashMap::new();
+    let mut paths: Vec<BackendPath> = Vec::new();
     for entry in value.list().unwrap_or_default() {
         let Some(fields) = entry.fields(&document::BACKEND_PATH) else {
             continue;
         };
         let place = fields.get("path");
-        if let Some(place) = &place {
-            unique(&mut seen, place, codes::DUPLICATE_VALUE, "entry for");
-        }
         let path = place.as_ref().and_then(canonical_path);
-        if let (Some(place), Some(path)) = (&place, &path)
-            && WELL_KNOWN.contains(&path.as_ref())
-        {
-            place.error(
-                codes::BAD_PATH,
-                "the well-known paths of cards are answered by the gateway",
-                "remove the entry; `publish: true` makes the card public",
-            );
+        if let (Some(place), Some(path)) = (&place, &path) {
+            not_well_known(place, path);
+            if paths.iter().any(|p| p.path == *path) {
+                place.error(
+                    codes::DUPLICATE_VALUE,
+                    format!("a second entry for `{path}`"),
+                    "list all its methods in one entry",
+                );
+            }
         }
         let methods = fields
             .get("methods")
@@ -403,6 +401,17 @@ fn backend_paths(value: &Value<'_, '_>) -> Vec<BackendPath> {
         }));
     }
     paths
+}
+
+/// Cards are looked for before anything else, so such a path would never be reached.
+fn not_well_known(place: &Value<'_, '_>, path: &str) {
+    if WELL_KNOWN.contains(&path) {
+        place.error(
+            codes::BAD_PATH,
+            "the well-known paths of cards are answered by the gateway",
+            "remove it; `publish: true` makes the card public",
+        );
+    }
 }
 
 fn deny_status(value: &Value<'_, '_>) -> u16 {

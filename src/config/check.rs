@@ -8,8 +8,9 @@ use super::document;
 use super::route::Routes;
 use super::snapshot::{Admin, Audit, Durability, Listener, PolicyFile, Snapshot};
 use super::{agents, issuers, listeners};
-use crate::source::{Kind, Problem, Problems, Value, Walker, codes};
-use std::collections::HashMap;
+use crate::source::tree::clip;
+use crate::source::{Document, Kind, Node, Problem, Problems, Value, Walker, codes};
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -233,6 +234,7 @@ impl Reader<'_> {
         other: &mut Problems,
     ) -> (Vec<PolicyFile>, Vec<Box<str>>) {
         let mut files: Vec<PolicyFile> = Vec::new();
+        let mut found_names: HashSet<String> = HashSet::new();
         let Some(fields) = value.fields(&document::POLICIES) else {
             return (files, Vec::new());
         };
@@ -258,11 +260,25 @@ impl Reader<'_> {
             }
             for path in found {
                 if !files.iter().any(|f| f.path == *path) {
-                    files.extend(self.policy(path, &place, other));
+                    files.extend(self.policy(path, &place, &mut found_names, other));
                 }
             }
         }
-        let names = fields.get("names").map(|v| list_of(&v)).unwrap_or_default();
+        let mut names = Vec::new();
+        for (place, name) in fields
+            .get("names")
+            .and_then(|v| v.texts())
+            .unwrap_or_default()
+        {
+            if !found_names.contains(name) {
+                place.error(
+                    codes::POLICY_VANISHED,
+                    format!("no loaded file has the policy `{}`", clip(name)),
+                    "a deny that vanishes would widen what is allowed: bring the file back, or take the name out",
+                );
+            }
+            names.push(name.into());
+        }
         (files, names)
     }
 
@@ -270,6 +286,7 @@ impl Reader<'_> {
         &self,
         path: &Path,
         place: &Value<'_, '_>,
+        names: &mut HashSet<String>,
         other: &mut Problems,
     ) -> Option<PolicyFile> {
         let name = path.display().to_string();
@@ -292,6 +309,14 @@ impl Reader<'_> {
             )
             .hint("an empty file never replaces a working policy; take it out of `policies.files`"),
             Ok(text) => {
+                match Document::parse(&name, text).map(|d| d.root.get("policy").cloned()) {
+                    Ok(Some(Node {
+                        kind: Kind::Str(policy),
+                        ..
+                    })) => _ = names.insert(policy),
+                    Ok(_) => {}
+                    Err(problems) => other.extend(problems),
+                }
                 return Some(PolicyFile {
                     path: path.to_owned(),
                     text: text.into(),
@@ -384,7 +409,7 @@ pub(super) fn unique<'d>(
     match seen.get(text.as_str()) {
         Some(line) => value.error(
             code,
-            format!("a second {what} `{}`", crate::source::tree::clip(text)),
+            format!("a second {what} `{}`", clip(text)),
             format!("the first one is in line {line}"),
         ),
         None => {

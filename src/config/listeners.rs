@@ -48,12 +48,10 @@ pub(super) fn read(value: &Value<'_, '_>) -> Vec<Arc<Listener>> {
             }
         }
         let public_url = fields.get("public_url").and_then(|v| origin(&v));
+        let own = public_url.as_ref().map(|(_, authority)| &**authority);
         let hosts = match fields.get("hosts") {
-            Some(value) => hosts(&value),
-            None => public_url
-                .iter()
-                .map(|(_, authority)| authority.clone())
-                .collect(),
+            Some(value) => hosts(&value, own),
+            None => own.into_iter().map(Box::from).collect(),
         };
         listeners.push(Arc::new(Listener {
             name,
@@ -104,8 +102,9 @@ fn origin(value: &Value<'_, '_>) -> Option<(Box<str>, Box<str>)> {
     None
 }
 
-fn hosts(value: &Value<'_, '_>) -> Vec<Box<str>> {
-    let mut hosts = Vec::new();
+/// Accepted `Host` values; `own` is that of the URLs in our cards.
+fn hosts(value: &Value<'_, '_>, own: Option<&str>) -> Vec<Box<str>> {
+    let mut hosts: Vec<Box<str>> = Vec::new();
     for (place, text) in value.texts().unwrap_or_default() {
         match split_host(text) {
             Ok(_) => hosts.push(text.to_ascii_lowercase().into()),
@@ -115,6 +114,15 @@ fn hosts(value: &Value<'_, '_>) -> Vec<Box<str>> {
                 "write a host name, with a port if it is not the scheme's own: `agents.example.com:8443`; patterns are not read",
             ),
         }
+    }
+    if let Some(own) = own
+        && !hosts.iter().any(|h| **h == *own)
+    {
+        value.error(
+            codes::BAD_HOST,
+            format!("the host of `public_url`, `{own}`, is not among them"),
+            "add it: callers who follow a card come with it",
+        );
     }
     hosts
 }

@@ -90,6 +90,8 @@ pub const BAD_PATTERN: &str = "PC100";
 pub const NO_POLICY_FILE: &str = "PC101";
 /// A setting that only a restart can change.
 pub const NEEDS_RESTART: &str = "PC102";
+/// A policy that must be there and is in none of the files.
+pub const POLICY_VANISHED: &str = "PC103";
 /// Warning: no issuer, so every call is refused.
 pub const NO_ISSUER: &str = "PC110";
 /// Warning: no policy, so every call is refused.

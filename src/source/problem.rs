@@ -106,13 +106,16 @@ impl fmt::Display for Problem {
             )?;
             writeln!(f, "{:gutter$} |", "")?;
             writeln!(f, "{} | {}", self.line, self.source_line)?;
-            writeln!(
-                f,
-                "{:gutter$} | {:>width$}",
-                "",
-                "^",
-                width = self.column.max(1)
-            )?;
+            // A caret past the end of a line that was cut would point at nothing.
+            if self.column <= self.source_line.chars().count() + 1 {
+                writeln!(
+                    f,
+                    "{:gutter$} | {:>width$}",
+                    "",
+                    "^",
+                    width = self.column.max(1)
+                )?;
+            }
         }
         if !self.path.is_empty() {
             writeln!(f, "   = at {}", self.path)?;

@@ -232,6 +232,36 @@ fn one_agent_may_have_the_whole_origin() {
 }
 
 #[test]
+fn a_thousand_agents_are_told_apart() {
+    let folder = Folder::new();
+    let agents: String = (0..1000)
+        .map(|i| {
+            let route = "/x".repeat(i % 5) + &format!("/agent-{i}");
+            format!(
+                "  - {{name: a{i}, route: {{path: {route}}}, backend: {{url: \"http://h\"}}}}\n"
+            )
+        })
+        .collect();
+    let text = gateway("/first", "127.0.0.1:0", "j");
+    let start = text.find("agents:").unwrap();
+    let end = text.find("audit:").unwrap();
+    let text = format!("{}agents:\n{agents}{}", &text[..start], &text[end..]);
+    folder.write("gateway.yaml", &text);
+    let loaded = config::load(&folder.path("gateway.yaml")).unwrap();
+    let routes = &loaded.snapshot.routes;
+    for agent in loaded.snapshot.agents.iter() {
+        for rest in ["", "/tasks/1", &"/y".repeat(1000)] {
+            let raw = format!("{}{rest}", agent.route);
+            let path = canonical(&raw).unwrap();
+            let (found, below) = routes.match_agent(&path).unwrap();
+            assert_eq!((found.index, below), (agent.index, rest));
+        }
+        let raw = format!("{}0x", agent.route);
+        assert!(routes.match_agent(&canonical(&raw).unwrap()).is_none());
+    }
+}
+
+#[test]
 fn a_key_file_that_anybody_may_write_is_refused() {
     let folder = Folder::new();
     let issuer = "issuers: [{name: i, issuer: x, audiences: [y], keys: {file: k.json}, \
