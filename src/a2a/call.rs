@@ -87,9 +87,86 @@ pub struct Malformed {
     pub version: Option<Version>,
     /// The operation, when it was known before the fault was found.
     pub operation: Option<Operation>,
-    /// For log and journal only: a stable code, e.g. `duplicate_key`, `bad_utf8`.
+    /// For log and journal only: one of [`MALFORMED_CODES`].
     pub code: &'static str,
 }
+
+/// Every code of [`Malformed`]. Codes are never renamed: records keep them.
+pub const MALFORMED_CODES: [&str; 66] = [
+    // The text, as [`super::strict_json::JsonFault`] has it.
+    "bad_utf8",
+    "bom",
+    "too_long",
+    "truncated",
+    "syntax",
+    "control_character",
+    "trailing_data",
+    "too_deep",
+    "duplicate_key",
+    "lone_surrogate",
+    "number",
+    // The head.
+    "content_type_missing",
+    "content_type_twice",
+    "content_type_bytes",
+    "content_type_other",
+    "content_type_parameter",
+    "content_encoding",
+    "version_unknown",
+    "version_twice",
+    "version_differs",
+    // The envelope.
+    "batch",
+    "not_an_object",
+    "jsonrpc_missing",
+    "jsonrpc_type",
+    "jsonrpc_version",
+    "rpc_id_missing",
+    "rpc_id_null",
+    "rpc_id_type",
+    "rpc_id_fraction",
+    "rpc_id_too_long",
+    "method_missing",
+    "method_type",
+    "unknown_method",
+    // The version and the binding.
+    "version_mismatch",
+    "version_not_offered",
+    "binding_not_served",
+    // Names of members, in the envelope too.
+    "inexact_key",
+    "keys_fold_alike",
+    "too_many_members",
+    "other_version_field",
+    "inexact_selector",
+    // The parameters.
+    "params_missing",
+    "params_type",
+    "message_missing",
+    "message_type",
+    "configuration_type",
+    "metadata_type",
+    "parts_type",
+    "part_type",
+    "part_kinds",
+    "part_member_type",
+    "file_type",
+    "push_config_type",
+    "authentication_type",
+    "url_type",
+    "extensions_type",
+    "tenant_type",
+    "tenant_characters",
+    // Ids.
+    "id_type",
+    "id_empty",
+    "id_characters",
+    "task_id_missing",
+    "reference_task_ids_type",
+    "too_many_references",
+    "push_task_differs",
+    "push_tenant_differs",
+];
 
 impl Malformed {
     /// Refused for what the head says, before the body was looked at.

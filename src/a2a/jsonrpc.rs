@@ -81,7 +81,7 @@ impl<'a> Envelope<'a> {
         }
         let mut envelope = Envelope {
             jsonrpc: Err("jsonrpc_missing"),
-            id: Err("id_missing"),
+            id: Err("rpc_id_missing"),
             method: Method::Bad("method_missing"),
             params: Params::Absent,
             keys: Ok(()),
@@ -187,11 +187,11 @@ fn read_id<'a>(cursor: &mut Cursor<'a>) -> Result<Result<&'a str, &'static str>,
     let kind = cursor.kind()?;
     let text = cursor.skip()?;
     Ok(match kind {
-        Kind::String | Kind::Number if text.len() > MAX_RPC_ID => Err("id_too_long"),
+        Kind::String | Kind::Number if text.len() > MAX_RPC_ID => Err("rpc_id_too_long"),
         Kind::String => Ok(text),
-        Kind::Number if text.contains(['.', 'e', 'E']) => Err("id_fraction"),
+        Kind::Number if text.contains(['.', 'e', 'E']) => Err("rpc_id_fraction"),
         Kind::Number => Ok(text),
-        Kind::Null => Err("id_null"),
+        Kind::Null => Err("rpc_id_null"),
         Kind::Object | Kind::Array | Kind::Bool => Err("rpc_id_type"),
     })
 }

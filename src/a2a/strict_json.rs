@@ -10,6 +10,7 @@
 //! [`parse_value`] builds a [`Value`].
 
 mod fault;
+mod keys;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -18,14 +19,12 @@ mod value;
 pub use fault::JsonFault;
 pub use value::{Value, parse_value};
 
+use keys::{Keys, Seen};
 use scan::{Text, plain_prefix, unescape};
 use std::borrow::Cow;
 
 /// Nesting that a request may have (`design.md` section 6).
 pub const REQUEST_DEPTH: usize = 64;
-
-/// Objects up to this many members are checked for duplicates by scanning, bigger ones by sorting.
-const SCANNED_MEMBERS: usize = 16;
 
 /// What kind of value comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +48,8 @@ pub enum Kind {
 struct Frame {
     object: bool,
     first: bool,
-    /// Where this object's member names begin in [`Cursor::keys`].
-    keys: usize,
+    /// What was seen of outer objects' member names when this one was entered.
+    outer: Seen,
 }
 
 /// A place to come back to; valid until the value that encloses it is left.
@@ -58,7 +57,7 @@ struct Frame {
 pub struct Mark {
     at: usize,
     frames: usize,
-    keys: usize,
+    seen: Seen,
 }
 
 /// Pulls values from JSON text, in order, checking everything it passes.
@@ -71,7 +70,7 @@ pub struct Cursor<'a> {
     max_depth: usize,
     refuse_duplicates: bool,
     frames: Vec<Frame>,
-    keys: Vec<Text>,
+    keys: Keys,
 }
 
 impl<'a> Cursor<'a> {
@@ -98,7 +97,7 @@ impl<'a> Cursor<'a> {
             max_depth,
             refuse_duplicates: true,
             frames: Vec::with_capacity(8),
-            keys: Vec::with_capacity(32),
+            keys: Keys::new(),
         }
     }
 
@@ -271,7 +270,7 @@ impl<'a> Cursor<'a> {
         Mark {
             at: self.at,
             frames: self.frames.len(),
-            keys: self.keys.len(),
+            seen: self.keys.seen(),
         }
     }
 
@@ -279,7 +278,7 @@ impl<'a> Cursor<'a> {
     pub fn rewind(&mut self, mark: Mark) {
         self.at = mark.at;
         self.frames.truncate(mark.frames);
-        self.keys.truncate(mark.keys);
+        self.keys.forget(mark.seen);
     }
 
     fn peek(&self) -> Option<u8> {
@@ -324,7 +323,7 @@ impl<'a> Cursor<'a> {
         self.frames.push(Frame {
             object,
             first: true,
-            keys: self.keys.len(),
+            outer: self.keys.seen(),
         });
         Ok(())
     }
@@ -332,49 +331,24 @@ impl<'a> Cursor<'a> {
     fn next_key_text(&mut self) -> Result<Option<Text>, JsonFault> {
         let frame = self.frames.last_mut().ok_or(JsonFault::Syntax)?;
         let first = std::mem::replace(&mut frame.first, false);
-        let from = frame.keys;
+        let outer = frame.outer;
         self.white_space();
         if self.peek() == Some(b'}') {
             self.at += 1;
             self.frames.pop();
-            self.forget_keys(from)?;
-            return Ok(None);
+            return self.keys.leave(outer, self.text).map(|()| None);
         }
         if !first {
             self.expect(b',')?;
             self.white_space();
         }
         let key = self.string_text()?;
-        self.remember_key(key, from)?;
+        if self.refuse_duplicates {
+            self.keys.remember(key, outer, self.text)?;
+        }
         self.white_space();
         self.expect(b':')?;
         Ok(Some(key))
-    }
-
-    fn remember_key(&mut self, key: Text, from: usize) -> Result<(), JsonFault> {
-        if !self.refuse_duplicates {
-            return Ok(());
-        }
-        let seen = &self.keys[from..];
-        if seen.len() < SCANNED_MEMBERS && seen.iter().any(|other| other.same(&key, self.text)) {
-            return Err(JsonFault::DuplicateKey);
-        }
-        self.keys.push(key);
-        Ok(())
-    }
-
-    fn forget_keys(&mut self, from: usize) -> Result<(), JsonFault> {
-        let text = self.text;
-        let seen = &mut self.keys[from..];
-        // Sorting, unlike a hash table without a secret, has no bad input.
-        if seen.len() > SCANNED_MEMBERS {
-            seen.sort_unstable_by(|a, b| a.order(b, text));
-            if seen.windows(2).any(|pair| pair[0].same(&pair[1], text)) {
-                return Err(JsonFault::DuplicateKey);
-            }
-        }
-        self.keys.truncate(from);
-        Ok(())
     }
 
     fn string_text(&mut self) -> Result<Text, JsonFault> {

@@ -1,8 +1,7 @@
-//! The inside of JSON strings: finding their end, unescaping, comparing.
+//! The inside of JSON strings: finding their end, unescaping.
 
 use super::JsonFault;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 /// A checked string within the input, without its quotes.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +21,13 @@ impl Text {
         }
     }
 
-    fn raw<'a>(&self, input: &'a str) -> &'a str {
+    /// Whether it holds escapes.
+    pub(super) fn is_escaped(&self) -> bool {
+        self.escaped
+    }
+
+    /// Its text as it stood.
+    pub(super) fn raw<'a>(&self, input: &'a str) -> &'a str {
         input
             .get(self.start as usize..self.end as usize)
             .unwrap_or_default()
@@ -37,25 +42,8 @@ impl Text {
         }
     }
 
-    /// Whether both stand for the same string.
-    pub(super) fn same(&self, other: &Text, input: &str) -> bool {
-        if self.escaped || other.escaped {
-            self.characters(input).eq(other.characters(input))
-        } else {
-            self.raw(input) == other.raw(input)
-        }
-    }
-
-    /// The order of the strings they stand for; code points and UTF-8 bytes sort alike.
-    pub(super) fn order(&self, other: &Text, input: &str) -> Ordering {
-        if self.escaped || other.escaped {
-            self.characters(input).cmp(other.characters(input))
-        } else {
-            self.raw(input).cmp(other.raw(input))
-        }
-    }
-
-    fn characters<'a>(&self, input: &'a str) -> Characters<'a> {
+    /// Its characters, unescaped.
+    pub(super) fn characters<'a>(&self, input: &'a str) -> impl Iterator<Item = char> + use<'a> {
         Characters {
             rest: self.raw(input),
         }
