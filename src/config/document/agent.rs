@@ -228,6 +228,11 @@ pub static LIMITS: Fields = Fields {
             Shape::Duration,
             "longest wait for a connection; default `5s`",
         ),
+        optional(
+            "send_timeout",
+            Shape::Duration,
+            "longest time for which a write to the agent may be stuck; default `30s`",
+        ),
     ],
     later: &[("streams", "remove it"), ("requests", "remove it")],
 };
