@@ -4,11 +4,60 @@
 //! the only place that makes adapters. Invariants: exit codes are 0 yes, 1 no, 2 usage, 3 invalid
 //! input, 4 tests failed, 5 integrity; no secret is printed. Start reading at [`main`].
 
+mod check;
 pub mod demo_agent;
+mod run;
+mod schema;
+pub mod server;
+pub mod upkeep;
 
+use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+
+/// Exit codes of every command.
+pub mod exit {
+    /// Yes.
+    pub const YES: u8 = 0;
+    /// No.
+    pub const NO: u8 = 1;
+    /// The command line is wrong.
+    pub const USAGE: u8 = 2;
+    /// A file that was named is wrong.
+    pub const INVALID: u8 = 3;
+}
+
+/// An access gateway for A2A agents.
+#[derive(Parser)]
+#[command(name = "portcullis", version, about, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the gateway
+    Run(run::Arguments),
+    /// Check a gateway file and everything that it names
+    Check(check::Arguments),
+    /// Print the JSON Schema of a file format
+    Schema(schema::Arguments),
+}
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    ExitCode::from(2)
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no errors; anything else is about usage.
+            let code = if error.use_stderr() { exit::USAGE } else { exit::YES };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    ExitCode::from(match arguments.command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+        Command::Schema(arguments) => schema::run(arguments),
+    })
 }

@@ -6,6 +6,7 @@ use super::ports::{Clock, Journal, Random, UnixMillis};
 use crate::config::snapshot::Snapshot;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One generation in force: the compiled configuration and what is kept beside it.
 pub struct Live {
@@ -46,6 +47,7 @@ pub struct Gate {
     pub metrics: Arc<Metrics>,
     /// This process in records.
     pub instance: Box<str>,
+    reload: AtomicBool,
 }
 
 /// What a gate is made of.
@@ -67,7 +69,7 @@ impl Gate {
     pub fn new(ports: Ports, snapshot: Snapshot) -> Gate {
         let Ports { clock, random, journal, metrics, instance } = ports;
         let live = Live::new(snapshot, None, &metrics, clock.now());
-        Gate { live: ArcSwap::from_pointee(live), clock, random, journal, metrics, instance }
+        Gate { live: ArcSwap::from_pointee(live), clock, random, journal, metrics, instance, reload: AtomicBool::new(false) }
     }
 
     /// Puts a new generation in force; requests under way keep theirs.
@@ -78,6 +80,16 @@ impl Gate {
         self.metrics.reloaded(live.snapshot.generation);
         self.live.store(live.clone());
         live
+    }
+
+    /// Asks for a look at the configuration files, as an operator does by a signal.
+    pub fn request_reload(&self) {
+        self.reload.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a look was asked for since the last call.
+    pub fn take_reload_request(&self) -> bool {
+        self.reload.swap(false, Ordering::Relaxed)
     }
 
     /// The generation in force. A request takes it once, at its start.

@@ -6,18 +6,17 @@
 //! reading at [`gate`].
 
 pub mod attempts;
+pub mod cards;
+mod events;
 pub mod gate;
 pub mod locate;
 pub mod metrics;
-pub mod cards;
 pub mod observe;
 pub mod permit;
 pub mod ports;
-pub mod request_id;
-
-pub use request_id::RequestId;
 pub mod recorder;
 pub mod rejection;
+pub mod request_id;
 
 pub use attempts::{Attempts, Sizes};
 pub use gate::{Gate, Live};
@@ -25,3 +24,4 @@ pub use observe::{Observer, ReplyNote};
 pub use permit::Permit;
 pub use recorder::Recorder;
 pub use rejection::{Challenge, Rejection, ScopeHint};
+pub use request_id::RequestId;

@@ -4,6 +4,7 @@ use super::outcome::CardTrouble;
 use crate::a2a::card::{Interface, Published};
 use crate::pipeline::ports::UnixMillis;
 use bytes::Bytes;
+use std::fmt;
 use std::sync::Arc;
 
 /// The state of one agent's card.
@@ -97,6 +98,21 @@ pub enum CardNoticeKind {
     SkillUnlisted(Box<str>),
     /// `skills` lists a skill that the card does not have.
     SkillVanished(Box<str>),
+}
+
+impl fmt::Display for CardNoticeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CardNoticeKind::NoCard(trouble) => trouble.fmt(f),
+            CardNoticeKind::LastGood(_, trouble) => write!(f, "an old card is served: {trouble}"),
+            CardNoticeKind::SkillUnlisted(skill) => {
+                write!(f, "the card has skill `{skill}`, which `skills` does not list")
+            }
+            CardNoticeKind::SkillVanished(skill) => {
+                write!(f, "`skills` lists `{skill}`, which the card does not have")
+            }
+        }
+    }
 }
 
 impl Current {

@@ -1,0 +1,114 @@
+//! `portcullis run`: the gateway, until it is told to stop.
+
+use super::exit;
+use super::server::{Outside, Server, Sockets, StartError};
+use crate::config::watch::{Reloader, SETTLE};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How to run.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// The gateway file
+    #[arg(long, value_name = "FILE", default_value = "config/gateway.yaml")]
+    config: PathBuf,
+    /// How the log looks
+    #[arg(long, value_enum, default_value_t = LogForm::Pretty)]
+    log: LogForm,
+    /// Seconds that requests under way get when the gateway is told to stop
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    grace: u64,
+    /// Worker threads; default one per core
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum LogForm {
+    /// For people
+    Pretty,
+    /// One JSON object per line
+    Json,
+}
+
+pub(super) fn run(arguments: Arguments) -> u8 {
+    start_log(arguments.log);
+    let (loaded, reloader) = match Reloader::start(arguments.config.clone(), SETTLE) {
+        Ok(started) => started,
+        Err(problems) => {
+            eprint!("{problems}");
+            return exit::INVALID;
+        }
+    };
+    for warning in &loaded.warnings.0 {
+        tracing::warn!("{warning}");
+    }
+    for issuer in loaded.snapshot.issuers.iter().filter(|i| i.development) {
+        tracing::warn!(issuer = &*issuer.name, "this is a development issuer");
+    }
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = arguments.threads {
+        builder.worker_threads(threads.max(1));
+    }
+    let runtime = match builder.enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start worker threads: {error}");
+            return exit::NO;
+        }
+    };
+    let grace = Duration::from_secs(arguments.grace);
+    let ended = runtime.block_on(async {
+        let sockets = Sockets::bind(&loaded.snapshot)?;
+        let (outside, journal) = Outside::system(&loaded.snapshot)?;
+        let server = Server::start(loaded, Some(reloader), sockets, outside)?;
+        tracing::info!(public = ?server.public, admin = %server.admin, "the gate stands");
+        wait_for_stop(&server).await;
+        tracing::info!("stopping: no new requests, those under way are finished");
+        let drained = server.stop(grace).await;
+        if !drained {
+            tracing::warn!("some requests were cut off at the end of the grace period");
+        }
+        let _ = tokio::task::spawn_blocking(move || journal.close()).await;
+        Ok::<(), StartError>(())
+    });
+    match ended {
+        Ok(()) => exit::YES,
+        Err(error) => {
+            eprintln!("error: {error}");
+            exit::NO
+        }
+    }
+}
+
+/// Until SIGTERM or SIGINT; SIGHUP asks for a look at the configuration.
+async fn wait_for_stop(server: &Server) {
+    let signals = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::hangup()),
+    );
+    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = signals else {
+        tracing::error!("signals cannot be received; stopping");
+        return;
+    };
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return,
+            _ = interrupt.recv() => return,
+            _ = hangup.recv() => server.gate.request_reload(),
+        }
+    }
+}
+
+fn start_log(form: LogForm) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,pingora=warn"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second start in one process keeps the first log.
+    let _ = match form {
+        LogForm::Pretty => builder.try_init(),
+        LogForm::Json => builder.json().try_init(),
+    };
+}

@@ -1,0 +1,241 @@
+//! A whole gateway in this process: made from a configuration, started, reloaded, stopped.
+//!
+//! `run` starts one, `demo` and tests start theirs the same way.
+
+use super::upkeep::{self, CardRefresh};
+use crate::adapters::card_fetch::{CardFetcher, CardFetcherError};
+use crate::adapters::clock::SystemClock;
+use crate::adapters::journal::{FileJournal, OpenError, Settings};
+use crate::adapters::random::SystemRandom;
+use crate::admin::health::{Cause, HealthView, Reason, respond};
+use crate::config::check::Loaded;
+use crate::config::snapshot::Snapshot;
+use crate::config::watch::Reloader;
+use crate::pipeline::Gate;
+use crate::pipeline::gate::Ports;
+use crate::pipeline::metrics::Metrics;
+use crate::pipeline::ports::{Clock, Journal, Random};
+use crate::proxy::app::Door;
+use crate::proxy::listen::{Bound, bind};
+use crate::proxy::plain::{Plain, PlainReply};
+use crate::proxy::{App, Links, Stopping};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Why a gateway cannot start.
+#[derive(Debug)]
+pub enum StartError {
+    /// An address cannot be bound.
+    Bind(SocketAddr, io::Error),
+    /// The journal cannot be opened.
+    Journal(OpenError),
+    /// The client for cards cannot be made.
+    Cards(CardFetcherError),
+    /// Metrics cannot be made.
+    Metrics(String),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Bind(address, error) => write!(
+                f,
+                "cannot listen on {address}: {error}; choose another `bind`, or stop what uses it"
+            ),
+            StartError::Journal(error) => error.fmt(f),
+            StartError::Cards(error) => error.fmt(f),
+            StartError::Metrics(error) => write!(f, "cannot set up metrics: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// The listening sockets of a gateway.
+pub struct Sockets {
+    public: Vec<Bound>,
+    admin: Bound,
+}
+
+impl Sockets {
+    /// Binds what the configuration names.
+    pub fn bind(snapshot: &Snapshot) -> Result<Sockets, StartError> {
+        let one = |address| bind(address).map_err(|error| StartError::Bind(address, error));
+        let public = snapshot.listeners.iter().map(|l| one(l.bind)).collect::<Result<_, _>>()?;
+        Ok(Sockets { public, admin: one(snapshot.admin.bind)? })
+    }
+
+    /// Sockets that are bound already, in the order of the configured listeners.
+    pub fn given(public: Vec<Bound>, admin: Bound) -> Sockets {
+        Sockets { public, admin }
+    }
+}
+
+/// What a gateway takes from outside.
+pub struct Outside {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// Where records go.
+    pub journal: Arc<dyn Journal>,
+    /// This process in records.
+    pub instance: Box<str>,
+}
+
+impl Outside {
+    /// The system's clock and randomness, and the configured journal, which is returned as well so
+    /// that it can be closed.
+    pub fn system(snapshot: &Snapshot) -> Result<(Outside, Arc<FileJournal>), StartError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let random: Arc<dyn Random> = Arc::new(SystemRandom);
+        let instance = instance_name(&*random);
+        let settings = Settings {
+            dir: snapshot.audit.dir.clone(),
+            durability: snapshot.audit.durability,
+            max_bytes: snapshot.audit.max_bytes,
+            segment_bytes: Settings::SEGMENT_BYTES,
+            instance: instance.clone(),
+        };
+        let journal = FileJournal::open(settings, clock.clone()).map_err(StartError::Journal)?;
+        let journal = Arc::new(journal);
+        Ok((Outside { clock, random, journal: journal.clone(), instance }, journal))
+    }
+}
+
+/// A name that no other process has.
+fn instance_name(random: &dyn Random) -> Box<str> {
+    let mut bytes = [0u8; 4];
+    random.fill(&mut bytes);
+    format!("gw-{:08x}", u32::from_be_bytes(bytes)).into()
+}
+
+/// A gateway that runs. Dropping it without [`Server::stop`] ends it without waiting for anybody.
+pub struct Server {
+    /// Where callers of agents come in, in the order of the configured listeners.
+    pub public: Vec<SocketAddr>,
+    /// Where operators come in.
+    pub admin: SocketAddr,
+    /// The pipeline.
+    pub gate: Arc<Gate>,
+    stopping: Stopping,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a gateway inside the current Tokio runtime.
+    ///
+    /// With a `reloader`, its files are watched; [`Server::reload_now`] asks for a look.
+    pub fn start(
+        loaded: Loaded,
+        reloader: Option<Reloader>,
+        sockets: Sockets,
+        outside: Outside,
+    ) -> Result<Server, StartError> {
+        let metrics = Metrics::new().map_err(|error| StartError::Metrics(error.to_string()))?;
+        let Outside { clock, random, journal, instance } = outside;
+        let ports = Ports { clock, random, journal, metrics: Arc::new(metrics), instance };
+        let fetcher = CardFetcher::new().map_err(StartError::Cards)?;
+        let gate = Arc::new(Gate::new(ports, loaded.snapshot));
+        gate.record_config(true, "start", 0);
+        let stopping = Stopping::new();
+        let links = Arc::new(Links::new());
+        let (stop, stopped) = watch::channel(false);
+        let mut tasks = Vec::new();
+
+        let live = gate.live();
+        let mut public = Vec::new();
+        for (socket, listener) in sockets.public.into_iter().zip(&live.snapshot.listeners) {
+            public.push(socket.address);
+            let app = App {
+                listener: listener.clone(),
+                gate: gate.clone(),
+                links: links.clone(),
+                stopping: stopping.clone(),
+            };
+            tasks.push(socket.serve(Door::new(app), stopped.clone()));
+        }
+        let admin = sockets.admin.address;
+        let refresh = CardRefresh::new(gate.clone(), Arc::new(fetcher));
+        let broken = upkeep::Broken::default();
+        tasks.push(sockets.admin.serve_plain(
+            plain_admin(gate.clone(), stopping.clone(), broken.clone()),
+            stopped.clone(),
+        ));
+        tasks.push(tokio::spawn(upkeep::run(gate.clone(), refresh, reloader, broken, stopped)));
+        Ok(Server { public, admin, gate, stopping, stop, tasks })
+    }
+
+    /// Takes no new requests, waits for those under way at most `grace`, then cuts them off. Every
+    /// outcome is in the journal's queue when this returns; whether all ended by themselves.
+    pub async fn stop(mut self, grace: Duration) -> bool {
+        self.stopping.stop();
+        self.stop.send_replace(true);
+        let drained = tokio::time::timeout(grace, self.stopping.drained()).await.is_ok();
+        if !drained {
+            self.stopping.cut_now();
+            // Cutting off needs no one's help; the bound is for a task that never yields.
+            let _ = tokio::time::timeout(CUT, self.stopping.drained()).await;
+        }
+        for task in std::mem::take(&mut self.tasks) {
+            task.abort();
+            let _ = task.await;
+        }
+        drained
+    }
+}
+
+const CUT: Duration = Duration::from_secs(5);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        self.stopping.cut_now();
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+fn plain_admin(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> Plain {
+    Plain::new(Arc::new(move |method: &str, path: &str| {
+        let live = gate.live();
+        let mut reasons = Vec::new();
+        if stopping.ordered() {
+            reasons.push(reason(Cause::Shutdown, "", "the gateway is stopping".to_owned()));
+        }
+        if let Some(trouble) = gate.journal.trouble() {
+            reasons.push(reason(Cause::Journal, "", trouble.to_string()));
+        }
+        gate.metrics.set_journal_trouble(gate.journal.trouble().is_some());
+        for notice in live.cards.notices() {
+            reasons.push(reason(Cause::Agent, &notice.agent, notice.kind.to_string()));
+        }
+        if let Some(why) = broken.get() {
+            reasons.push(reason(Cause::Reload, "", why));
+        }
+        let metrics = || gate.metrics.render();
+        let view = HealthView {
+            reasons: &reasons,
+            generation: live.snapshot.generation,
+            metrics: &metrics,
+        };
+        let reply = respond(path, method, &view);
+        PlainReply {
+            status: reply.status,
+            content_type: reply.content_type,
+            allow: reply.allow,
+            body: reply.body,
+        }
+    }))
+}
+
+fn reason(what: Cause, name: &str, why: String) -> Reason {
+    Reason { what, name: name.to_owned(), why }
+}

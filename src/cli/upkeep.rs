@@ -1,0 +1,125 @@
+//! What a running gateway does by itself: keeping cards fresh, looking for a new configuration.
+
+use crate::config::watch::{INTERVAL, Look, Reloader};
+use crate::pipeline::cards::{CardChange, CardSource, RefreshPorts, run_refresh};
+use crate::pipeline::{Gate, Live};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Why the last reload was refused, for readiness; empty while the files are good.
+#[derive(Clone, Default)]
+pub struct Broken(Arc<Mutex<Option<String>>>);
+
+impl Broken {
+    /// The first line of the first problem.
+    pub fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, why: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+}
+
+/// Keeps the cards of the generation in force fresh.
+pub struct CardRefresh {
+    gate: Arc<Gate>,
+    source: Arc<dyn CardSource>,
+    tasks: JoinSet<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl CardRefresh {
+    /// Nothing is fetched before [`CardRefresh::follow`].
+    pub fn new(gate: Arc<Gate>, source: Arc<dyn CardSource>) -> CardRefresh {
+        CardRefresh { gate, source, tasks: JoinSet::new(), stop: watch::Sender::new(false) }
+    }
+
+    /// Goes over to the agents of this generation.
+    fn follow(&mut self, live: &Arc<Live>) {
+        self.stop.send_replace(true);
+        self.stop = watch::Sender::new(false);
+        self.tasks.detach_all();
+        for agent in &live.snapshot.agents {
+            let ports = RefreshPorts {
+                source: self.source.clone(),
+                clock: self.gate.clock.clone(),
+                random: self.gate.random.clone(),
+                observe: self.observer(live.clone()),
+            };
+            let stopped = self.stop.subscribe();
+            self.tasks.spawn(run_refresh(live.cards.clone(), agent.index, ports, stopped));
+        }
+    }
+
+    fn observer(&self, live: Arc<Live>) -> Arc<dyn Fn(usize, &CardChange) + Send + Sync> {
+        let gate = self.gate.clone();
+        Arc::new(move |agent, change| gate.record_card(&live, agent, change))
+    }
+}
+
+impl Drop for CardRefresh {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// Runs until `stop` says true.
+pub async fn run(
+    gate: Arc<Gate>,
+    mut cards: CardRefresh,
+    mut reloader: Option<Reloader>,
+    broken: Broken,
+    mut stop: watch::Receiver<bool>,
+) {
+    cards.follow(&gate.live());
+    loop {
+        tokio::select! { biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+        if gate.take_reload_request()
+            && let Some(reloader) = &mut reloader
+        {
+            reloader.trigger();
+        }
+        let Some(looking) = reloader.take() else { continue };
+        let now = gate.clock.monotonic();
+        // Reading files blocks, so it is done beside the tasks that serve.
+        let looked = tokio::task::spawn_blocking(move || {
+            let mut looking = looking;
+            let look = looking.look(now);
+            (looking, look)
+        });
+        let Ok((looked_with, look)) = looked.await else {
+            tracing::error!("looking for a new configuration failed; it will not be looked for again");
+            continue;
+        };
+        reloader = Some(looked_with);
+        take(&gate, &mut cards, &broken, look);
+    }
+}
+
+fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: Look) {
+    match look {
+        Look::Unchanged => broken.set(None),
+        Look::Settling | Look::StillBroken => {}
+        Look::Loaded(loaded) => {
+            for warning in &loaded.warnings.0 {
+                tracing::warn!("{warning}");
+            }
+            let live = gate.install(loaded.snapshot);
+            gate.record_config(true, "watch", loaded.warnings.0.len() as u64);
+            tracing::info!(generation = live.snapshot.generation, "a new configuration is in force");
+            broken.set(None);
+            cards.follow(&live);
+        }
+        Look::Broken(problems) => {
+            tracing::error!("the changed configuration is refused; the last good one stays\n{problems}");
+            gate.metrics.reload_failed();
+            gate.record_config(false, "watch", problems.0.len() as u64);
+            broken.set(problems.0.first().map(|p| format!("{}: {}", p.file, p.message)));
+        }
+    }
+}
