@@ -52,6 +52,8 @@ impl Settings {
 }
 
 /// The append-only journal in a directory of JSON Lines segments, chained by SHA-256.
+///
+/// Opening starts its thread, so a program that forks must fork first.
 pub struct FileJournal {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
