@@ -5,6 +5,7 @@
 //! gathers, so that batches grow with the load and one sync serves all that wait.
 
 mod files;
+mod open_calls;
 mod recover;
 mod writer;
 

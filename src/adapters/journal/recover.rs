@@ -32,8 +32,8 @@ pub(super) struct OpenIntent {
     pub policy_digest: String,
 }
 
-/// Reads segments from the newest back to the last opening of the journal: what was open before
-/// that was closed then.
+/// Reads segments from the newest back to the oldest intent that was open when it began, at most
+/// to the last opening of the journal: what was open before that was closed then.
 pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
     let mut found = Found {
         chain: Chain::START,
@@ -43,6 +43,7 @@ pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
     };
     let mut closed = HashSet::new();
     let mut next: Option<Chain> = None;
+    let mut back_to = None;
     for path in segments.iter().rev() {
         let scan = scan(path, found.last.is_none())?;
         if found.last.is_none() {
@@ -65,7 +66,8 @@ pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
             }
         }
         closed.extend(scan.closed_elsewhere);
-        if scan.opening {
+        back_to = back_to.or(scan.reaches_back_to);
+        if scan.opening || back_to.is_some_and(|oldest| start.sequence() < oldest) {
             break;
         }
     }
@@ -81,6 +83,8 @@ struct Scan {
     open: BTreeMap<u64, OpenIntent>,
     closed_elsewhere: HashSet<u64>,
     opening: bool,
+    /// No intent before this one was open when the segment began.
+    reaches_back_to: Option<u64>,
 }
 
 /// What recovery must know of a record; other members are skipped.
@@ -96,6 +100,7 @@ struct Seen<'a> {
     generation: u64,
     policy_digest: Option<String>,
     note: Option<String>,
+    oldest_open: Option<u64>,
 }
 
 fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
@@ -110,6 +115,7 @@ fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
         open: BTreeMap::new(),
         closed_elsewhere: HashSet::new(),
         opening: false,
+        reaches_back_to: None,
     };
     let mut checker: Option<(Chain, Checker)> = None;
     let mut line = Vec::new();
@@ -193,6 +199,9 @@ fn note(scan: &mut Scan, sequence: u64, seen: Seen<'_>) {
         "note" if seen.note.as_deref() == Some("opened") => {
             scan.open.clear();
             scan.opening = true;
+        }
+        "note" if seen.note.as_deref() == Some("segment") => {
+            scan.reaches_back_to = Some(seen.oldest_open.unwrap_or(sequence));
         }
         _ => {}
     }
