@@ -32,6 +32,27 @@ pub(super) struct OpenIntent {
     pub policy_digest: String,
 }
 
+impl OpenIntent {
+    /// From a record's members; `None` for other kinds.
+    pub(super) fn of(members: &[u8]) -> Option<OpenIntent> {
+        let object = [b"{", members, b"}"].concat();
+        let seen: Seen<'_> = serde_json::from_slice(&object).ok()?;
+        (seen.kind == "intent").then(|| seen.into())
+    }
+}
+
+impl From<Seen<'_>> for OpenIntent {
+    fn from(seen: Seen<'_>) -> OpenIntent {
+        OpenIntent {
+            request_id: seen.request_id.unwrap_or_default(),
+            agent: seen.agent.unwrap_or_default(),
+            operation: seen.operation,
+            generation: seen.generation,
+            policy_digest: seen.policy_digest.unwrap_or_default(),
+        }
+    }
+}
+
 /// Reads segments from the newest back to the oldest intent that was open when it began, at most
 /// to the last opening of the journal: what was open before that was closed then.
 pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
@@ -178,16 +199,7 @@ fn take<'l>(checker: &mut Option<(Chain, Checker)>, line: &'l [u8]) -> Result<Se
 fn note(scan: &mut Scan, sequence: u64, seen: Seen<'_>) {
     match &*seen.kind {
         "intent" => {
-            scan.open.insert(
-                sequence,
-                OpenIntent {
-                    request_id: seen.request_id.unwrap_or_default(),
-                    agent: seen.agent.unwrap_or_default(),
-                    operation: seen.operation,
-                    generation: seen.generation,
-                    policy_digest: seen.policy_digest.unwrap_or_default(),
-                },
-            );
+            scan.open.insert(sequence, seen.into());
         }
         "outcome" => {
             if let Some(intent) = seen.intent

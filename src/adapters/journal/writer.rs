@@ -105,7 +105,7 @@ impl<S: Storage> Writer<S> {
         self.open = OpenCalls::found(open.keys().copied());
         let mut bodies: Vec<Vec<u8>> = open
             .iter()
-            .map(|(sequence, intent)| self.unknown_outcome(*sequence, intent))
+            .map(|(sequence, intent)| self.conclusion(*sequence, intent, Delivery::Unknown))
             .collect();
         bodies.push(self.note(NoteTopic::Opened, torn_bytes, open.len() as u64));
         // The limit is for what comes: a journal at its limit must still say how it was found.
@@ -121,7 +121,9 @@ impl<S: Storage> Writer<S> {
     pub(super) fn batch(&mut self, entries: &mut Vec<Entry>) {
         let result = self.write(entries);
         self.answer(entries, result);
-        if result.is_ok() && !self.buffer.is_empty() && self.failed.is_some() {
+        let better = self.failed.is_some() && !self.buffer.is_empty();
+        let unclaimed = self.failed.is_none() && !self.kept.is_empty() && !self.limited;
+        if result.is_ok() && (better || unclaimed) {
             self.recover();
         }
     }
@@ -311,20 +313,30 @@ impl<S: Storage> Writer<S> {
     }
 
     fn answer(&mut self, entries: &mut Vec<Entry>, result: Result<(), JournalError>) {
-        for (entry, sealed) in entries.drain(..).zip(self.sealed.drain(..)) {
+        let sealed = std::mem::take(&mut self.sealed);
+        for (entry, sealed) in entries.drain(..).zip(sealed.iter().copied()) {
             let answer = match (result, sealed) {
                 (Err(error), _) => Err(error),
                 (Ok(()), None) => Err(JournalError::Full),
                 (Ok(()), Some(sequence)) => Ok(sequence),
             };
             match entry.answer {
-                // Nobody listens when the caller has just given up.
-                Some(sender) => drop(sender.send(answer)),
+                // A caller that has just given up got no permit, so nothing will be sent for it.
+                Some(sender) => {
+                    if let Err(Ok(sequence)) = sender.send(answer)
+                        && let Some(intent) = OpenIntent::of(&entry.body)
+                    {
+                        let body = self.conclusion(sequence, &intent, Delivery::NotAttempted);
+                        self.kept.push(unawaited(body));
+                    }
+                }
                 None if answer.is_ok() => {}
                 None if self.kept.len() < KEPT => self.kept.push(entry),
                 None => self.lost += 1,
             }
         }
+        // Its memory is for the next batch.
+        self.sealed = sealed;
     }
 
     /// Writes what was kept, with a note about what was lost, and declares the trouble over.
@@ -384,7 +396,8 @@ impl<S: Storage> Writer<S> {
         .members()
     }
 
-    fn unknown_outcome(&self, sequence: u64, intent: &OpenIntent) -> Vec<u8> {
+    /// The outcome of an intent that nobody else will conclude.
+    fn conclusion(&self, sequence: u64, intent: &OpenIntent, delivery: Delivery) -> Vec<u8> {
         let operation = intent.operation.as_deref();
         Record::Outcome(Outcome {
             head: self.head(intent.generation, &intent.policy_digest),
@@ -394,7 +407,7 @@ impl<S: Storage> Writer<S> {
             operation: Operation::ALL
                 .into_iter()
                 .find(|known| Some(known.name()) == operation),
-            reach: Delivery::Unknown.into(),
+            reach: delivery.into(),
             attempts: &[],
             response: None,
             task_id: None,

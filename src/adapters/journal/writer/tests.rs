@@ -14,6 +14,8 @@ struct Disk {
     fail_sync: bool,
     fail_cut: bool,
     syncs: usize,
+    /// Runs inside the next append.
+    meanwhile: Option<Box<dyn FnOnce() + Send>>,
 }
 
 #[derive(Clone, Default)]
@@ -71,6 +73,9 @@ impl Storage for Shared {
     }
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.0.lock().unwrap();
+        if let Some(meanwhile) = disk.meanwhile.take() {
+            meanwhile();
+        }
         let fits = disk.room.unwrap_or(usize::MAX).min(bytes.len());
         disk.room = disk.room.map(|room| room - fits);
         disk.segments.last_mut().unwrap().1.extend(&bytes[..fits]);
@@ -283,6 +288,31 @@ fn a_call_that_gave_up_waiting_is_not_recorded() {
     writer.batch(&mut vec![gone, here]);
     assert_eq!(answer.try_recv().unwrap(), Ok(2));
     assert_eq!(disk.names(), ["opened", "here"]);
+}
+
+#[test]
+fn a_call_that_gives_up_while_it_is_recorded_is_concluded_as_not_attempted() {
+    let (disk, mut writer) = open(Durability::Write, u64::MAX);
+    let (mut entry, answer) = awaited("");
+    entry.body = br#""kind":"intent","n":"i","request_id":"r","agent":"a","generation":2"#.to_vec();
+    disk.set(|disk| disk.meanwhile = Some(Box::new(|| drop(answer))));
+    writer.batch(&mut vec![entry]);
+    let lines = disk.lines();
+    assert_eq!(lines.len(), 3);
+    let outcome = &lines[2];
+    assert_eq!(
+        (&outcome["kind"], &outcome["intent"]),
+        (&"outcome".into(), &2.into())
+    );
+    assert_eq!(
+        (&outcome["request_id"], &outcome["agent"]),
+        (&"r".into(), &"a".into())
+    );
+    assert_eq!(
+        (&outcome["delivery"], &outcome["reached"]),
+        (&"not_attempted".into(), &"no".into())
+    );
+    assert_eq!(writer.open.oldest(), None);
 }
 
 #[test]
