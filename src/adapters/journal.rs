@@ -5,6 +5,7 @@
 //! gathers, so that batches grow with the load and one sync serves all that wait.
 
 mod files;
+mod open_calls;
 mod recover;
 mod writer;
 
@@ -52,6 +53,8 @@ impl Settings {
 }
 
 /// The append-only journal in a directory of JSON Lines segments, chained by SHA-256.
+///
+/// Opening starts its thread, so a program that forks must fork first.
 pub struct FileJournal {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,

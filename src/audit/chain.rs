@@ -51,8 +51,10 @@ impl Chain {
             let at = out.len();
             out.extend_from_slice(members);
             // Inside JSON strings a line feed is escaped, so a raw one is mere white space.
-            for byte in out[at..].iter_mut().filter(|byte| **byte == b'\n') {
-                *byte = b' ';
+            if out[at..].contains(&b'\n') {
+                for byte in out[at..].iter_mut().filter(|byte| **byte == b'\n') {
+                    *byte = b' ';
+                }
             }
         }
         out.push(b'}');

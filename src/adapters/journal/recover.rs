@@ -32,8 +32,29 @@ pub(super) struct OpenIntent {
     pub policy_digest: String,
 }
 
-/// Reads segments from the newest back to the last opening of the journal: what was open before
-/// that was closed then.
+impl OpenIntent {
+    /// From a record's members; `None` for other kinds.
+    pub(super) fn of(members: &[u8]) -> Option<OpenIntent> {
+        let object = [b"{", members, b"}"].concat();
+        let seen: Seen<'_> = serde_json::from_slice(&object).ok()?;
+        (seen.kind == "intent").then(|| seen.into())
+    }
+}
+
+impl From<Seen<'_>> for OpenIntent {
+    fn from(seen: Seen<'_>) -> OpenIntent {
+        OpenIntent {
+            request_id: seen.request_id.unwrap_or_default(),
+            agent: seen.agent.unwrap_or_default(),
+            operation: seen.operation,
+            generation: seen.generation,
+            policy_digest: seen.policy_digest.unwrap_or_default(),
+        }
+    }
+}
+
+/// Reads segments from the newest back to the oldest intent that was open when it began, at most
+/// to the last opening of the journal: what was open before that was closed then.
 pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
     let mut found = Found {
         chain: Chain::START,
@@ -43,6 +64,7 @@ pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
     };
     let mut closed = HashSet::new();
     let mut next: Option<Chain> = None;
+    let mut back_to = None;
     for path in segments.iter().rev() {
         let scan = scan(path, found.last.is_none())?;
         if found.last.is_none() {
@@ -65,7 +87,8 @@ pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
             }
         }
         closed.extend(scan.closed_elsewhere);
-        if scan.opening {
+        back_to = back_to.or(scan.reaches_back_to);
+        if scan.opening || back_to.is_some_and(|oldest| start.sequence() < oldest) {
             break;
         }
     }
@@ -81,6 +104,8 @@ struct Scan {
     open: BTreeMap<u64, OpenIntent>,
     closed_elsewhere: HashSet<u64>,
     opening: bool,
+    /// No intent before this one was open when the segment began.
+    reaches_back_to: Option<u64>,
 }
 
 /// What recovery must know of a record; other members are skipped.
@@ -96,6 +121,7 @@ struct Seen<'a> {
     generation: u64,
     policy_digest: Option<String>,
     note: Option<String>,
+    oldest_open: Option<u64>,
 }
 
 fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
@@ -110,6 +136,7 @@ fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
         open: BTreeMap::new(),
         closed_elsewhere: HashSet::new(),
         opening: false,
+        reaches_back_to: None,
     };
     let mut checker: Option<(Chain, Checker)> = None;
     let mut line = Vec::new();
@@ -172,16 +199,7 @@ fn take<'l>(checker: &mut Option<(Chain, Checker)>, line: &'l [u8]) -> Result<Se
 fn note(scan: &mut Scan, sequence: u64, seen: Seen<'_>) {
     match &*seen.kind {
         "intent" => {
-            scan.open.insert(
-                sequence,
-                OpenIntent {
-                    request_id: seen.request_id.unwrap_or_default(),
-                    agent: seen.agent.unwrap_or_default(),
-                    operation: seen.operation,
-                    generation: seen.generation,
-                    policy_digest: seen.policy_digest.unwrap_or_default(),
-                },
-            );
+            scan.open.insert(sequence, seen.into());
         }
         "outcome" => {
             if let Some(intent) = seen.intent
@@ -193,6 +211,9 @@ fn note(scan: &mut Scan, sequence: u64, seen: Seen<'_>) {
         "note" if seen.note.as_deref() == Some("opened") => {
             scan.open.clear();
             scan.opening = true;
+        }
+        "note" if seen.note.as_deref() == Some("segment") => {
+            scan.reaches_back_to = Some(seen.oldest_open.unwrap_or(sequence));
         }
         _ => {}
     }

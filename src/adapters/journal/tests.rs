@@ -151,7 +151,7 @@ fn a_segment_that_was_renamed_or_removed_is_left_for_a_new_one() {
     write(&mut writer);
     writer.tick();
     write(&mut writer);
-    // The second record went into the renamed file, none is in both or torn.
+    // The second record went into the renamed file, none is in both or torn; new ones open with a note.
     let lines = |name: &str| {
         fs::read_to_string(dir.path().join(name))
             .unwrap()
@@ -159,10 +159,10 @@ fn a_segment_that_was_renamed_or_removed_is_left_for_a_new_one() {
             .count()
     };
     assert_eq!(lines("old"), 2);
-    assert_eq!(lines("journal-00000000000000000003.jsonl"), 1);
+    assert_eq!(lines("journal-00000000000000000003.jsonl"), 2);
     fs::remove_dir_all(dir.path()).unwrap();
     writer.tick();
     write(&mut writer);
-    assert_eq!(lines("journal-00000000000000000004.jsonl"), 1);
+    assert_eq!(lines("journal-00000000000000000005.jsonl"), 2);
     assert_eq!(writer.trouble(), None);
 }

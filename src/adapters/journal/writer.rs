@@ -5,6 +5,7 @@
 
 use super::Settings;
 use super::files::Storage;
+use super::open_calls::OpenCalls;
 use super::recover::OpenIntent;
 use crate::a2a::Operation;
 use crate::audit::chain::Chain;
@@ -23,6 +24,9 @@ const KEPT: usize = 10_000;
 /// Outcomes of calls that were let through must still fit when no new call does.
 const RESERVE: u64 = 16 << 20;
 
+/// Most bytes that sealing adds to a record.
+const ENVELOPE: u64 = 112;
+
 /// One record on its way, and who waits for it.
 pub(super) struct Entry {
     pub body: Vec<u8>,
@@ -35,6 +39,7 @@ pub(super) struct Writer<S> {
     settings: Settings,
     clock: Arc<dyn Clock>,
     chain: Chain,
+    open: OpenCalls,
     /// Bytes of all segments.
     total: u64,
     buffer: Vec<u8>,
@@ -72,6 +77,7 @@ impl<S: Storage> Writer<S> {
             settings,
             clock,
             chain,
+            open: OpenCalls::default(),
             buffer: Vec::with_capacity(64 << 10),
             sealed: Vec::new(),
             kept: Vec::new(),
@@ -96,9 +102,10 @@ impl<S: Storage> Writer<S> {
         no_segment: bool,
     ) -> Result<(), JournalError> {
         self.renew = no_segment;
+        self.open = OpenCalls::found(open.keys().copied());
         let mut bodies: Vec<Vec<u8>> = open
             .iter()
-            .map(|(sequence, intent)| self.unknown_outcome(*sequence, intent))
+            .map(|(sequence, intent)| self.conclusion(*sequence, intent, Delivery::Unknown))
             .collect();
         bodies.push(self.note(NoteTopic::Opened, torn_bytes, open.len() as u64));
         // The limit is for what comes: a journal at its limit must still say how it was found.
@@ -114,7 +121,9 @@ impl<S: Storage> Writer<S> {
     pub(super) fn batch(&mut self, entries: &mut Vec<Entry>) {
         let result = self.write(entries);
         self.answer(entries, result);
-        if result.is_ok() && !self.buffer.is_empty() && self.failed.is_some() {
+        let better = self.failed.is_some() && !self.buffer.is_empty();
+        let unclaimed = self.failed.is_none() && !self.kept.is_empty() && !self.limited;
+        if result.is_ok() && (better || unclaimed) {
             self.recover();
         }
     }
@@ -172,7 +181,11 @@ impl<S: Storage> Writer<S> {
     }
 
     fn write(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
-        let chain = self.seal(entries);
+        let length = self.cut.unwrap_or(self.storage.segment_bytes());
+        let added = |entry: &Entry| entry.body.len() as u64 + ENVELOPE;
+        let crowded = length + entries.iter().map(added).sum::<u64>() > self.settings.segment_bytes;
+        self.renew |= crowded && length > 0 && !entries.is_empty();
+        let chain = self.seal(entries, self.renew || length == 0);
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -181,18 +194,28 @@ impl<S: Storage> Writer<S> {
         }
         self.total += self.buffer.len() as u64;
         self.chain = chain;
+        for (entry, sealed) in entries.iter().zip(&self.sealed) {
+            if let Some(sequence) = sealed {
+                self.open.pass(&entry.body, *sequence);
+            }
+        }
         // One exceptional batch must not hold its memory for ever.
         self.buffer.shrink_to(1 << 20);
         Ok(())
     }
 
-    /// Fills `buffer` and `sealed`, and returns where the chain will stand.
-    fn seal(&mut self, entries: &[Entry]) -> Chain {
+    /// Fills `buffer` and `sealed`, and returns where the chain will stand. `fresh`: the batch is
+    /// the first of its segment.
+    fn seal(&mut self, entries: &[Entry], fresh: bool) -> Chain {
         let max = self.settings.max_bytes;
         let max_awaited = max - RESERVE.min(max / 16);
         let mut chain = self.chain;
         self.buffer.clear();
         self.sealed.clear();
+        if fresh && chain.sequence() > 0 {
+            chain.seal(&self.note(NoteTopic::Segment, 0, 0), &mut self.buffer);
+        }
+        let bare = self.buffer.len();
         for entry in entries {
             let (before, length) = (chain, self.buffer.len());
             let awaited = entry.answer.is_some();
@@ -216,6 +239,10 @@ impl<S: Storage> Writer<S> {
                 self.sealed.push(Some(chain.sequence()));
             }
         }
+        if self.buffer.len() == bare {
+            self.buffer.clear();
+            return self.chain;
+        }
         let awaited = |entry: &Entry| entry.answer.is_some();
         self.group = self.settings.durability == Durability::Group && entries.iter().any(awaited);
         chain
@@ -227,10 +254,7 @@ impl<S: Storage> Writer<S> {
             self.storage.cut(bytes)?;
             self.cut = None;
         }
-        let length = self.storage.segment_bytes();
-        let crowded = length > 0 && length + self.buffer.len() as u64 > self.settings.segment_bytes;
-        if self.renew || crowded {
-            self.renew = true;
+        if self.renew {
             if std::mem::take(&mut self.dirty) {
                 self.storage.sync()?;
             }
@@ -289,20 +313,30 @@ impl<S: Storage> Writer<S> {
     }
 
     fn answer(&mut self, entries: &mut Vec<Entry>, result: Result<(), JournalError>) {
-        for (entry, sealed) in entries.drain(..).zip(self.sealed.drain(..)) {
+        let sealed = std::mem::take(&mut self.sealed);
+        for (entry, sealed) in entries.drain(..).zip(sealed.iter().copied()) {
             let answer = match (result, sealed) {
                 (Err(error), _) => Err(error),
                 (Ok(()), None) => Err(JournalError::Full),
                 (Ok(()), Some(sequence)) => Ok(sequence),
             };
             match entry.answer {
-                // Nobody listens when the caller has just given up.
-                Some(sender) => drop(sender.send(answer)),
+                // A caller that has just given up got no permit, so nothing will be sent for it.
+                Some(sender) => {
+                    if let Err(Ok(sequence)) = sender.send(answer)
+                        && let Some(intent) = OpenIntent::of(&entry.body)
+                    {
+                        let body = self.conclusion(sequence, &intent, Delivery::NotAttempted);
+                        self.kept.push(unawaited(body));
+                    }
+                }
                 None if answer.is_ok() => {}
                 None if self.kept.len() < KEPT => self.kept.push(entry),
                 None => self.lost += 1,
             }
         }
+        // Its memory is for the next batch.
+        self.sealed = sealed;
     }
 
     /// Writes what was kept, with a note about what was lost, and declares the trouble over.
@@ -354,12 +388,16 @@ impl<S: Storage> Writer<S> {
             torn_bytes,
             open_intents,
             lost: self.lost,
+            oldest_open: (note == NoteTopic::Segment)
+                .then(|| self.open.oldest())
+                .flatten(),
             detail: (!self.detail.is_empty()).then_some(Text(&self.detail)),
         })
         .members()
     }
 
-    fn unknown_outcome(&self, sequence: u64, intent: &OpenIntent) -> Vec<u8> {
+    /// The outcome of an intent that nobody else will conclude.
+    fn conclusion(&self, sequence: u64, intent: &OpenIntent, delivery: Delivery) -> Vec<u8> {
         let operation = intent.operation.as_deref();
         Record::Outcome(Outcome {
             head: self.head(intent.generation, &intent.policy_digest),
@@ -369,7 +407,7 @@ impl<S: Storage> Writer<S> {
             operation: Operation::ALL
                 .into_iter()
                 .find(|known| Some(known.name()) == operation),
-            reach: Delivery::Unknown.into(),
+            reach: delivery.into(),
             attempts: &[],
             response: None,
             task_id: None,

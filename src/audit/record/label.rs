@@ -264,6 +264,8 @@ labels! {
     NoteTopic {
         /// The journal was opened; says what was found and mended.
         Opened = "opened",
+        /// A new segment begins; says how far back open intents reach.
+        Segment = "segment",
         /// Writing works again after a failure; says how much was lost.
         Recovered = "recovered",
         /// The journal was closed in order.

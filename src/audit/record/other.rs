@@ -120,6 +120,9 @@ pub struct Note<'a> {
     pub open_intents: u64,
     /// Records that nobody waited for and that could not be kept.
     pub lost: u64,
+    /// At the beginning of a segment: the oldest intent without an outcome, if there is any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest_open: Option<u64>,
     /// In plain words, for example the operating system's error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Text<'a>>,

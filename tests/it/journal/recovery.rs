@@ -144,6 +144,41 @@ fn damage_before_the_end_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
+fn a_start_reads_back_to_the_oldest_open_intent_and_no_further() {
+    for left_open in [true, false] {
+        let dir = TempDir::new().unwrap();
+        let mut settings = settings(dir.path(), Durability::Write);
+        settings.segment_bytes = 900;
+        let journal = open(settings.clone()).unwrap();
+        for n in 0..20 {
+            let sequence = append(&journal, intent(&n.to_string())).unwrap();
+            if n != 10 || !left_open {
+                journal.queue(outcome(sequence));
+            }
+        }
+        drop(journal);
+        // What is not read cannot be found damaged.
+        let all = segments(dir.path());
+        let holds = |path: &std::path::PathBuf| {
+            fs::read_to_string(path)
+                .unwrap()
+                .contains(r#""request_id":"10","#)
+        };
+        let tenth = all.iter().position(holds).unwrap();
+        assert!(tenth > 2 && tenth + 2 < all.len());
+        let unread = if left_open { tenth } else { all.len() - 2 };
+        for path in &all[..unread] {
+            fs::write(path, "unreadable\n").unwrap();
+        }
+        drop(open(settings).unwrap());
+        let newest = fs::read_to_string(segments(dir.path()).last().unwrap()).unwrap()
+            + &fs::read_to_string(&segments(dir.path())[segments(dir.path()).len() - 2]).unwrap();
+        let unknown = newest.matches(r#""delivery":"unknown""#).count();
+        assert_eq!(unknown, usize::from(left_open));
+    }
+}
+
+#[test]
 fn a_missing_segment_is_noticed() {
     let dir = TempDir::new().unwrap();
     let mut settings = settings(dir.path(), Durability::Write);

@@ -14,6 +14,8 @@ struct Disk {
     fail_sync: bool,
     fail_cut: bool,
     syncs: usize,
+    /// Runs inside the next append.
+    meanwhile: Option<Box<dyn FnOnce() + Send>>,
 }
 
 #[derive(Clone, Default)]
@@ -71,6 +73,9 @@ impl Storage for Shared {
     }
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.0.lock().unwrap();
+        if let Some(meanwhile) = disk.meanwhile.take() {
+            meanwhile();
+        }
         let fits = disk.room.unwrap_or(usize::MAX).min(bytes.len());
         disk.room = disk.room.map(|room| room - fits);
         disk.segments.last_mut().unwrap().1.extend(&bytes[..fits]);
@@ -175,10 +180,11 @@ fn outcomes_are_kept_while_the_disk_is_full_and_those_beyond_the_bound_are_count
     writer.tick();
     assert_eq!(writer.trouble(), None);
     let lines = disk.lines();
-    assert_eq!(lines.len(), 1 + KEPT + 1);
-    assert_eq!(lines[1]["n"], "0");
-    assert_eq!(lines[KEPT]["n"], (KEPT - 1).to_string());
-    let note = &lines[KEPT + 1];
+    // The opening, the new segment's note, what was kept, and a note about the rest.
+    assert_eq!(lines.len(), 2 + KEPT + 1);
+    assert_eq!(lines[2]["n"], "0");
+    assert_eq!(lines[KEPT + 1]["n"], (KEPT - 1).to_string());
+    let note = &lines[KEPT + 2];
     assert_eq!(
         (&note["note"], &note["lost"]),
         (&"recovered".into(), &10.into())
@@ -195,8 +201,8 @@ fn after_a_failed_sync_the_records_are_withdrawn_and_a_new_segment_begins() {
     disk.set(|disk| disk.fail_sync = true);
     assert_eq!(append(&mut writer, "b"), Err(JournalError::Failed));
     disk.set(|disk| disk.fail_sync = false);
-    assert_eq!(append(&mut writer, "c"), Ok(3));
-    assert_eq!(disk.names(), ["opened", "a", "c", "recovered"]);
+    assert_eq!(append(&mut writer, "c"), Ok(4));
+    assert_eq!(disk.names(), ["opened", "a", "segment", "c", "recovered"]);
     assert_eq!(disk.0.lock().unwrap().segments.len(), 2);
 }
 
@@ -207,10 +213,10 @@ fn a_failed_background_sync_begins_a_new_segment_and_is_noted() {
     disk.set(|disk| disk.fail_sync = true);
     writer.tick();
     disk.set(|disk| disk.fail_sync = false);
-    assert_eq!(append(&mut writer, "b"), Ok(4));
+    assert_eq!(append(&mut writer, "b"), Ok(5));
     let lines = disk.lines();
     assert_eq!(
-        (&lines[2]["note"], &lines[2]["detail"]),
+        (&lines[3]["note"], &lines[3]["detail"]),
         (&"recovered".into(), &"sync".into())
     );
     assert_eq!(disk.0.lock().unwrap().segments[1].0, 3);
@@ -285,6 +291,31 @@ fn a_call_that_gave_up_waiting_is_not_recorded() {
 }
 
 #[test]
+fn a_call_that_gives_up_while_it_is_recorded_is_concluded_as_not_attempted() {
+    let (disk, mut writer) = open(Durability::Write, u64::MAX);
+    let (mut entry, answer) = awaited("");
+    entry.body = br#""kind":"intent","n":"i","request_id":"r","agent":"a","generation":2"#.to_vec();
+    disk.set(|disk| disk.meanwhile = Some(Box::new(|| drop(answer))));
+    writer.batch(&mut vec![entry]);
+    let lines = disk.lines();
+    assert_eq!(lines.len(), 3);
+    let outcome = &lines[2];
+    assert_eq!(
+        (&outcome["kind"], &outcome["intent"]),
+        (&"outcome".into(), &2.into())
+    );
+    assert_eq!(
+        (&outcome["request_id"], &outcome["agent"]),
+        (&"r".into(), &"a".into())
+    );
+    assert_eq!(
+        (&outcome["delivery"], &outcome["reached"]),
+        (&"not_attempted".into(), &"no".into())
+    );
+    assert_eq!(writer.open.oldest(), None);
+}
+
+#[test]
 fn segments_follow_each_other_at_their_size_and_closing_leaves_a_note() {
     let (disk, mut writer) = open(Durability::Write, u64::MAX);
     for n in 0..100 {
@@ -292,8 +323,12 @@ fn segments_follow_each_other_at_their_size_and_closing_leaves_a_note() {
     }
     writer.close();
     assert_eq!(disk.names().last().unwrap(), "closed");
-    assert_eq!(disk.lines().len(), 102);
+    let lines = disk.lines();
     let disk = disk.0.lock().unwrap();
     assert!(disk.segments.len() > 2);
+    assert_eq!(lines.len(), 102 + disk.segments.len() - 1);
+    for (first, _) in &disk.segments[1..] {
+        assert_eq!(lines[*first as usize - 1]["note"], "segment");
+    }
     assert!(disk.segments.iter().all(|(_, bytes)| bytes.len() <= 4096));
 }
