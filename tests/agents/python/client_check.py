@@ -1,8 +1,8 @@
 """The official client against an agent that it finds by its card.
 
-    client_check.py BASE_URL [--token TOKEN] [--expect TEXT] [--forbid TEXT]...
+    client_check.py BASE_URL [--token TOKEN] [--expect TEXT] [--forbid TEXT]... [--versions 1.0,0.3]
 
-Fetches the card below BASE_URL, then sends one message unary and one streaming, in 1.0 and in 0.3.
+Fetches the card below BASE_URL, then sends one message unary and one streaming, in each version.
 Each answer must contain TEXT. Checks that the interface has the card's own origin (as ADK does),
 and that no forbidden text (a backend's address) is in the card. Prints one line of JSON; exits 0
 only when everything held.
@@ -66,6 +66,7 @@ async def main():
     parser.add_argument("--expect", default="hello")
     parser.add_argument("--text", default="hi")
     parser.add_argument("--forbid", action="append", default=[])
+    parser.add_argument("--versions", default="1.0,0.3")
     args = parser.parse_args()
     headers = {"Authorization": f"Bearer {args.token}"} if args.token else {}
     problems, calls = [], {}
@@ -77,9 +78,12 @@ async def main():
     for interface in card.supported_interfaces:
         if origin(interface.url) != origin(args.base_url):
             problems.append(f"interface `{interface.url}` is not on the card's origin")
-    # A 0.3 client reads the 0.3 members only.
-    legacy = {k: v for k, v in json.loads(raw).items() if k != "supportedInterfaces"}
-    cards = {"1.0": card, "0.3": parse_agent_card(legacy)}
+    cards = {"1.0": card}
+    if "0.3" in args.versions.split(","):
+        # A 0.3 client reads the 0.3 members only.
+        legacy = {k: v for k, v in json.loads(raw).items() if k != "supportedInterfaces"}
+        cards["0.3"] = parse_agent_card(legacy)
+    cards = {version: cards[version] for version in args.versions.split(",")}
     for version, seen in cards.items():
         for streaming in (False, True):
             name = f"{version} {'streaming' if streaming else 'unary'}"

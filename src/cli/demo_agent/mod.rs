@@ -1,12 +1,13 @@
 //! [`DemoAgent`]: a small honest A2A agent inside the program, with counters of its own.
 //!
-//! `portcullis demo` puts the gateway in front of it, and tests do the same. It speaks JSON-RPC in
-//! both versions and knows nothing of gateways: whoever reaches it is served. What it counts is
-//! therefore proof of what reached it.
+//! `portcullis demo` puts the gateway in front of it, and tests do the same. The first word of a
+//! message chooses what happens: `ask` leaves the task waiting for input, `wait` leaves it working
+//! until it is canceled or continued, `fail` fails it, `message` answers without a task, anything
+//! else completes at once.
 //!
-//! The first word of a message chooses what happens: `ask` leaves the task waiting for input,
-//! `wait` leaves it working until it is canceled or continued, `fail` fails it, `message` answers
-//! without a task, anything else completes at once.
+//! Answers: what really reached an agent. May import: `a2a`. Invariants: it knows nothing of
+//! gateways, serves whoever reaches it, and counts before it acts, so that its counts are proof.
+//! Start reading at [`DemoAgent::start`].
 
 mod http;
 mod service;
