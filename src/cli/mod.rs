@@ -50,7 +50,11 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are no errors; anything else is about usage.
-            let code = if error.use_stderr() { exit::USAGE } else { exit::YES };
+            let code = if error.use_stderr() {
+                exit::USAGE
+            } else {
+                exit::YES
+            };
             let _ = error.print();
             return ExitCode::from(code);
         }

@@ -105,7 +105,9 @@ async fn wait_for_stop(server: &Server) {
 fn start_log(form: LogForm) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,pingora=warn"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     // A second start in one process keeps the first log.
     let _ = match form {
         LogForm::Pretty => builder.try_init(),

@@ -66,8 +66,15 @@ impl Sockets {
     /// Binds what the configuration names.
     pub fn bind(snapshot: &Snapshot) -> Result<Sockets, StartError> {
         let one = |address| bind(address).map_err(|error| StartError::Bind(address, error));
-        let public = snapshot.listeners.iter().map(|l| one(l.bind)).collect::<Result<_, _>>()?;
-        Ok(Sockets { public, admin: one(snapshot.admin.bind)? })
+        let public = snapshot
+            .listeners
+            .iter()
+            .map(|l| one(l.bind))
+            .collect::<Result<_, _>>()?;
+        Ok(Sockets {
+            public,
+            admin: one(snapshot.admin.bind)?,
+        })
     }
 
     /// Sockets that are bound already, in the order of the configured listeners.
@@ -104,7 +111,15 @@ impl Outside {
         };
         let journal = FileJournal::open(settings, clock.clone()).map_err(StartError::Journal)?;
         let journal = Arc::new(journal);
-        Ok((Outside { clock, random, journal: journal.clone(), instance }, journal))
+        Ok((
+            Outside {
+                clock,
+                random,
+                journal: journal.clone(),
+                instance,
+            },
+            journal,
+        ))
     }
 }
 
@@ -131,7 +146,7 @@ pub struct Server {
 impl Server {
     /// Starts a gateway inside the current Tokio runtime.
     ///
-    /// With a `reloader`, its files are watched; [`Server::reload_now`] asks for a look.
+    /// With a `reloader`, its files are watched; [`Gate::request_reload`] asks for a look.
     pub fn start(
         loaded: Loaded,
         reloader: Option<Reloader>,
@@ -139,8 +154,19 @@ impl Server {
         outside: Outside,
     ) -> Result<Server, StartError> {
         let metrics = Metrics::new().map_err(|error| StartError::Metrics(error.to_string()))?;
-        let Outside { clock, random, journal, instance } = outside;
-        let ports = Ports { clock, random, journal, metrics: Arc::new(metrics), instance };
+        let Outside {
+            clock,
+            random,
+            journal,
+            instance,
+        } = outside;
+        let ports = Ports {
+            clock,
+            random,
+            journal,
+            metrics: Arc::new(metrics),
+            instance,
+        };
         let fetcher = CardFetcher::new().map_err(StartError::Cards)?;
         let gate = Arc::new(Gate::new(ports, loaded.snapshot));
         gate.record_config(true, "start", 0);
@@ -168,8 +194,21 @@ impl Server {
             plain_admin(gate.clone(), stopping.clone(), broken.clone()),
             stopped.clone(),
         ));
-        tasks.push(tokio::spawn(upkeep::run(gate.clone(), refresh, reloader, broken, stopped)));
-        Ok(Server { public, admin, gate, stopping, stop, tasks })
+        tasks.push(tokio::spawn(upkeep::run(
+            gate.clone(),
+            refresh,
+            reloader,
+            broken,
+            stopped,
+        )));
+        Ok(Server {
+            public,
+            admin,
+            gate,
+            stopping,
+            stop,
+            tasks,
+        })
     }
 
     /// Takes no new requests, waits for those under way at most `grace`, then cuts them off. Every
@@ -177,7 +216,9 @@ impl Server {
     pub async fn stop(mut self, grace: Duration) -> bool {
         self.stopping.stop();
         self.stop.send_replace(true);
-        let drained = tokio::time::timeout(grace, self.stopping.drained()).await.is_ok();
+        let drained = tokio::time::timeout(grace, self.stopping.drained())
+            .await
+            .is_ok();
         if !drained {
             self.stopping.cut_now();
             // Cutting off needs no one's help; the bound is for a task that never yields.
@@ -208,12 +249,17 @@ fn plain_admin(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> P
         let live = gate.live();
         let mut reasons = Vec::new();
         if stopping.ordered() {
-            reasons.push(reason(Cause::Shutdown, "", "the gateway is stopping".to_owned()));
+            reasons.push(reason(
+                Cause::Shutdown,
+                "",
+                "the gateway is stopping".to_owned(),
+            ));
         }
         if let Some(trouble) = gate.journal.trouble() {
             reasons.push(reason(Cause::Journal, "", trouble.to_string()));
         }
-        gate.metrics.set_journal_trouble(gate.journal.trouble().is_some());
+        gate.metrics
+            .set_journal_trouble(gate.journal.trouble().is_some());
         for notice in live.cards.notices() {
             reasons.push(reason(Cause::Agent, &notice.agent, notice.kind.to_string()));
         }
@@ -237,5 +283,9 @@ fn plain_admin(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> P
 }
 
 fn reason(what: Cause, name: &str, why: String) -> Reason {
-    Reason { what, name: name.to_owned(), why }
+    Reason {
+        what,
+        name: name.to_owned(),
+        why,
+    }
 }

@@ -1,8 +1,9 @@
 //! What a running gateway does by itself: keeping cards fresh, looking for a new configuration.
 
 use crate::config::watch::{INTERVAL, Look, Reloader};
-use crate::pipeline::cards::{CardChange, CardSource, RefreshPorts, run_refresh};
+use crate::pipeline::cards::{CardSource, Observe, RefreshPorts, run_refresh};
 use crate::pipeline::{Gate, Live};
+use crate::source::Severity;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -14,7 +15,10 @@ pub struct Broken(Arc<Mutex<Option<String>>>);
 impl Broken {
     /// The first line of the first problem.
     pub fn get(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn set(&self, why: Option<String>) {
@@ -31,9 +35,14 @@ pub struct CardRefresh {
 }
 
 impl CardRefresh {
-    /// Nothing is fetched before [`CardRefresh::follow`].
+    /// Nothing is fetched before the first generation is followed.
     pub fn new(gate: Arc<Gate>, source: Arc<dyn CardSource>) -> CardRefresh {
-        CardRefresh { gate, source, tasks: JoinSet::new(), stop: watch::Sender::new(false) }
+        CardRefresh {
+            gate,
+            source,
+            tasks: JoinSet::new(),
+            stop: watch::Sender::new(false),
+        }
     }
 
     /// Goes over to the agents of this generation.
@@ -49,13 +58,14 @@ impl CardRefresh {
                 observe: self.observer(live.clone()),
             };
             let stopped = self.stop.subscribe();
-            self.tasks.spawn(run_refresh(live.cards.clone(), agent.index, ports, stopped));
+            self.tasks
+                .spawn(run_refresh(live.cards.clone(), agent.index, ports, stopped));
         }
     }
 
-    fn observer(&self, live: Arc<Live>) -> Arc<dyn Fn(usize, &CardChange) + Send + Sync> {
+    fn observer(&self, live: Arc<Live>) -> Observe {
         let gate = self.gate.clone();
-        Arc::new(move |agent, change| gate.record_card(&live, agent, change))
+        Arc::new(move |agent, change: &_| gate.record_card(&live, agent, change))
     }
 }
 
@@ -84,7 +94,9 @@ pub async fn run(
         {
             reloader.trigger();
         }
-        let Some(looking) = reloader.take() else { continue };
+        let Some(looking) = reloader.take() else {
+            continue;
+        };
         let now = gate.clock.monotonic();
         // Reading files blocks, so it is done beside the tasks that serve.
         let looked = tokio::task::spawn_blocking(move || {
@@ -93,7 +105,9 @@ pub async fn run(
             (looking, look)
         });
         let Ok((looked_with, look)) = looked.await else {
-            tracing::error!("looking for a new configuration failed; it will not be looked for again");
+            tracing::error!(
+                "looking for a new configuration failed; it will not be looked for again"
+            );
             continue;
         };
         reloader = Some(looked_with);
@@ -111,15 +125,21 @@ fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: Look) 
             }
             let live = gate.install(loaded.snapshot);
             gate.record_config(true, "watch", loaded.warnings.0.len() as u64);
-            tracing::info!(generation = live.snapshot.generation, "a new configuration is in force");
+            tracing::info!(
+                generation = live.snapshot.generation,
+                "a new configuration is in force"
+            );
             broken.set(None);
             cards.follow(&live);
         }
         Look::Broken(problems) => {
-            tracing::error!("the changed configuration is refused; the last good one stays\n{problems}");
+            tracing::error!(
+                "the changed configuration is refused; the last good one stays\n{problems}"
+            );
             gate.metrics.reload_failed();
             gate.record_config(false, "watch", problems.0.len() as u64);
-            broken.set(problems.0.first().map(|p| format!("{}: {}", p.file, p.message)));
+            let first = problems.0.iter().find(|p| p.severity == Severity::Error);
+            broken.set(first.map(|p| format!("{}:{}: {}", p.file, p.line, p.message)));
         }
     }
 }

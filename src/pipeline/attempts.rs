@@ -20,7 +20,14 @@ pub struct Attempts {
 
 impl Attempts {
     /// A new attempt begins. `since_start` counts from the request's start.
-    pub fn begin(&mut self, peer: String, reused: bool, now: Duration, since_start: Duration, sizes: Sizes) {
+    pub fn begin(
+        &mut self,
+        peer: String,
+        reused: bool,
+        now: Duration,
+        since_start: Duration,
+        sizes: Sizes,
+    ) {
         self.began = now;
         self.head = sizes.head;
         self.sent = 0;
@@ -115,7 +122,10 @@ mod tests {
 
     #[test]
     fn delivery_follows_from_what_was_written() {
-        let sizes = Sizes { head: 100, body: 50 };
+        let sizes = Sizes {
+            head: 100,
+            body: 50,
+        };
         let table: &[(Stage, u64, Delivery)] = &[
             (Stage::Connect, 0, Delivery::ConnectFailed),
             (Stage::Header, 0, Delivery::ConnectFailed),

@@ -14,17 +14,28 @@ impl Gate {
     /// Records that a configuration is in force, or was refused.
     pub fn record_config(&self, loaded: bool, trigger: &'static str, problems: u64) {
         let live = self.live();
-        let result = if loaded { ConfigResult::Loaded } else { ConfigResult::Rejected };
-        self.note(Record::Config(ConfigChange { head: self.head(&live), result, trigger, problems }));
+        let result = if loaded {
+            ConfigResult::Loaded
+        } else {
+            ConfigResult::Rejected
+        };
+        self.note(Record::Config(ConfigChange {
+            head: self.head(&live),
+            result,
+            trigger,
+            problems,
+        }));
     }
 
     /// Records a fetch of an agent's card and, if the card changed, that.
     pub fn record_card(&self, live: &Live, agent: usize, change: &CardChange) {
-        let Some(agent) = live.snapshot.agents.get(agent) else { return };
+        let Some(agent) = live.snapshot.agents.get(agent) else {
+            return;
+        };
         let trouble = match change {
-            CardChange::Kept(trouble) | CardChange::Absent(trouble) | CardChange::Withheld(trouble) => {
-                Some(trouble)
-            }
+            CardChange::Kept(trouble)
+            | CardChange::Absent(trouble)
+            | CardChange::Withheld(trouble) => Some(trouble),
             CardChange::Installed(_) | CardChange::Changed { .. } | CardChange::Unchanged => None,
         };
         let error = trouble.map(|trouble| trouble.label());

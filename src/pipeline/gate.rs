@@ -28,7 +28,11 @@ impl Live {
         let snapshot = Arc::new(snapshot);
         Live {
             cards: Arc::new(CardStore::for_snapshot(&snapshot, cards, now)),
-            agents: snapshot.agents.iter().map(|agent| metrics.agent(&agent.name)).collect(),
+            agents: snapshot
+                .agents
+                .iter()
+                .map(|agent| metrics.agent(&agent.name))
+                .collect(),
             snapshot,
         }
     }
@@ -67,15 +71,35 @@ pub struct Ports {
 impl Gate {
     /// A gate with its first generation in force.
     pub fn new(ports: Ports, snapshot: Snapshot) -> Gate {
-        let Ports { clock, random, journal, metrics, instance } = ports;
+        let Ports {
+            clock,
+            random,
+            journal,
+            metrics,
+            instance,
+        } = ports;
+        metrics.set_generation(snapshot.generation);
         let live = Live::new(snapshot, None, &metrics, clock.now());
-        Gate { live: ArcSwap::from_pointee(live), clock, random, journal, metrics, instance, reload: AtomicBool::new(false) }
+        Gate {
+            live: ArcSwap::from_pointee(live),
+            clock,
+            random,
+            journal,
+            metrics,
+            instance,
+            reload: AtomicBool::new(false),
+        }
     }
 
     /// Puts a new generation in force; requests under way keep theirs.
     pub fn install(&self, snapshot: Snapshot) -> Arc<Live> {
         let before = self.live();
-        let live = Live::new(snapshot, Some(&before.cards), &self.metrics, self.clock.now());
+        let live = Live::new(
+            snapshot,
+            Some(&before.cards),
+            &self.metrics,
+            self.clock.now(),
+        );
         let live = Arc::new(live);
         self.metrics.reloaded(live.snapshot.generation);
         self.live.store(live.clone());

@@ -81,7 +81,10 @@ pub struct Located {
 pub fn locate(live: &Live, method: &Method, target: &[u8]) -> Result<Located, Rejection> {
     let text = std::str::from_utf8(target).map_err(|_| bad_path("path_not_utf8"))?;
     let path = canonical(text).map_err(|fault| bad_path(code_of(fault)))?;
-    Ok(Located { place: place(live, method, &path), path: path.as_str().into() })
+    Ok(Located {
+        place: place(live, method, &path),
+        path: path.as_str().into(),
+    })
 }
 
 fn bad_path(code: &'static str) -> Rejection {
@@ -114,7 +117,8 @@ fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
     // At the root the path itself is the rest.
     let rest = if rest == "/" { "" } else { rest };
     if reads {
-        let exact = WELL_KNOWN.contains(&rest) || agent.backend.card_paths.iter().any(|p| **p == *rest);
+        let exact =
+            WELL_KNOWN.contains(&rest) || agent.backend.card_paths.iter().any(|p| **p == *rest);
         if exact && agent.publish {
             return Place::Card(agent.clone());
         }
@@ -123,7 +127,12 @@ fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
         }
     }
     let declared = agent.backend_paths.iter().find(|b| *b.path == *rest);
-    let found = live.cards.interfaces(agent.index).iter().find(|i| *i.public_path == *rest).cloned();
+    let found = live
+        .cards
+        .interfaces(agent.index)
+        .iter()
+        .find(|i| *i.public_path == *rest)
+        .cloned();
     if found.is_none()
         && declared.is_none()
         && agent.interfaces == Interfaces::Auto
@@ -132,11 +141,16 @@ fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
         return Place::NotReady(agent.clone());
     }
     match (found, declared) {
-        (Some(interface), declared) => {
-            Place::Interface { agent: agent.clone(), interface, full_only: declared.is_some() }
-        }
+        (Some(interface), declared) => Place::Interface {
+            agent: agent.clone(),
+            interface,
+            full_only: declared.is_some(),
+        },
         (None, Some(declared)) if declared.methods.iter().any(|m| **m == *method.as_str()) => {
-            Place::Backend { agent: agent.clone(), path: declared.path.clone() }
+            Place::Backend {
+                agent: agent.clone(),
+                path: declared.path.clone(),
+            }
         }
         (None, _) => Place::Nowhere,
     }
@@ -148,14 +162,20 @@ fn is_card_name(path: &str) -> bool {
 
 /// Whether a `Host` value is one of the listener's. On a loopback listener every loopback name is.
 pub fn is_our_host(listener: &Listener, host: &[u8]) -> bool {
-    if listener.hosts.iter().any(|ours| ours.as_bytes().eq_ignore_ascii_case(host)) {
+    if listener
+        .hosts
+        .iter()
+        .any(|ours| ours.as_bytes().eq_ignore_ascii_case(host))
+    {
         return true;
     }
     listener.bind.ip().is_loopback() && is_loopback_name(host)
 }
 
 fn is_loopback_name(host: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(host) else { return false };
+    let Ok(text) = std::str::from_utf8(host) else {
+        return false;
+    };
     let name = match text.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => text,
@@ -166,7 +186,9 @@ fn is_loopback_name(host: &[u8]) -> bool {
     let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
     match bare {
         Some(six) => six.parse::<Ipv6Addr>().is_ok_and(|ip| ip.is_loopback()),
-        None => name.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| ip.is_loopback()),
+        None => name
+            .parse::<std::net::Ipv4Addr>()
+            .is_ok_and(|ip| ip.is_loopback()),
     }
 }
 
@@ -176,10 +198,25 @@ mod tests {
 
     #[test]
     fn loopback_names() {
-        for yes in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.1.2.3:9", "[::1]", "[::1]:80"] {
+        for yes in [
+            "localhost",
+            "LOCALHOST:80",
+            "127.0.0.1",
+            "127.1.2.3:9",
+            "[::1]",
+            "[::1]:80",
+        ] {
             assert!(is_loopback_name(yes.as_bytes()), "{yes}");
         }
-        for no in ["localhost.evil", "evil:80", "127.0.0.1.evil", "::1:80:x", "", "[::2]", "10.0.0.1"] {
+        for no in [
+            "localhost.evil",
+            "evil:80",
+            "127.0.0.1.evil",
+            "::1:80:x",
+            "",
+            "[::2]",
+            "10.0.0.1",
+        ] {
             assert!(!is_loopback_name(no.as_bytes()), "{no}");
         }
     }

@@ -72,7 +72,8 @@ impl ReplyNote {
             self.states.push(state);
         }
         let room = KEPT.saturating_sub(self.artifacts.len());
-        self.artifacts.extend(event.artifacts.iter().take(room).cloned());
+        self.artifacts
+            .extend(event.artifacts.iter().take(room).cloned());
         Ok(())
     }
 }
@@ -134,6 +135,9 @@ mod tests {
         }
         assert_eq!(note.states, [TaskState::Working, TaskState::Completed]);
         assert_eq!(note.judged(), Judged::Ok);
-        assert_eq!(note.event(&event("t2", TaskState::Working)), Err("other_task"));
+        assert_eq!(
+            note.event(&event("t2", TaskState::Working)),
+            Err("other_task")
+        );
     }
 }

@@ -11,9 +11,12 @@ pub struct Permit {
 
 impl Permit {
     /// From an allowing decision whose record is in the journal; `None` for a deny.
+    #[cfg_attr(not(test), expect(dead_code, reason = "nothing decides yet"))]
     pub(super) fn issue(decision: &Decision, recorded: &Recorded) -> Option<Permit> {
         match decision.effect {
-            Effect::Allow => Some(Permit { sequence: recorded.sequence() }),
+            Effect::Allow => Some(Permit {
+                sequence: recorded.sequence(),
+            }),
             Effect::Deny => None,
         }
     }
@@ -26,7 +29,9 @@ impl Permit {
     /// For tests of the exchange below the pipeline: the record is real, the decision is assumed.
     #[cfg(test)]
     pub(crate) fn for_exchange_tests(recorded: &Recorded) -> Permit {
-        Permit { sequence: recorded.sequence() }
+        Permit {
+            sequence: recorded.sequence(),
+        }
     }
 }
 
@@ -42,8 +47,15 @@ mod tests {
         answer.send(Ok(7)).unwrap();
         let recorded = receipt.wait().await.unwrap();
         assert!(Permit::issue(&Decision::deny("no_rule"), &recorded).is_none());
-        let allow =
-            Decision { effect: Effect::Allow, reason: "rule", rule: None, near: None };
-        assert_eq!(Permit::issue(&allow, &recorded).map(|p| p.sequence()), Some(7));
+        let allow = Decision {
+            effect: Effect::Allow,
+            reason: "rule",
+            rule: None,
+            near: None,
+        };
+        assert_eq!(
+            Permit::issue(&allow, &recorded).map(|p| p.sequence()),
+            Some(7)
+        );
     }
 }

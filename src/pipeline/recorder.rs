@@ -11,8 +11,8 @@ use super::{Attempts, Gate, Live, Rejection};
 use crate::a2a::Call;
 use crate::audit::record::{
     Artifacts, Asked, Caller, Decision as DecisionRecord, Delivery, Effect as EffectRecord, Ended,
-    Head, Id, Ids, Intent, Millis, Near, Outcome, Reach, Record, Refusal, Request, Response, Sha256,
-    Skill, Source, Surface, Text, Time, Timing,
+    Head, Id, Ids, Intent, Millis, Near, Outcome, Reach, Record, Refusal, Request, Response,
+    Sha256, Skill, Source, Surface, Text, Time, Timing,
 };
 use crate::config::snapshot::{Agent, Listener};
 use crate::policy::{Decision, Effect};
@@ -70,7 +70,11 @@ pub struct Arrival {
 impl Recorder {
     /// Begins to follow a request.
     pub fn begin(gate: &Arc<Gate>, arrival: Arrival) -> Recorder {
-        let Arrival { listener, source, method } = arrival;
+        let Arrival {
+            listener,
+            source,
+            method,
+        } = arrival;
         Recorder {
             live: gate.live(),
             request_id: RequestId::new(&*gate.clock, &*gate.random),
@@ -97,13 +101,18 @@ impl Recorder {
 
     /// Writes the intent and waits until it is as durable as configured (I-2).
     pub async fn intend(&mut self) -> Result<Recorded, JournalError> {
-        let record = Record::Intent(Intent { head: self.head(), asked: self.asked("allowed") });
+        let record = Record::Intent(Intent {
+            head: self.head(),
+            asked: self.asked("allowed"),
+        });
         let receipt = self.gate.journal.append(RecordBody(record.members()));
         self.gate.metrics.journal_record("intent");
         let bounded = tokio::time::timeout(JOURNAL_BOUND, receipt.wait()).await;
-        let recorded = bounded.unwrap_or(Err(JournalError::TimedOut)).inspect_err(|_| {
-            self.gate.metrics.journal_error();
-        })?;
+        let recorded = bounded
+            .unwrap_or(Err(JournalError::TimedOut))
+            .inspect_err(|_| {
+                self.gate.metrics.journal_error();
+            })?;
         self.intent = Some(recorded.sequence());
         self.overhead = Some(self.elapsed());
         Ok(recorded)
@@ -141,7 +150,11 @@ impl Recorder {
             return;
         }
         let Some(intent) = self.intent else {
-            let code = if ended == Ended::CallerLeft { "caller_left" } else { ended.label() };
+            let code = if ended == Ended::CallerLeft {
+                "caller_left"
+            } else {
+                ended.label()
+            };
             self.refused(&Rejection::plain(crate::a2a::Fault::Internal, code), 0);
             return;
         };
@@ -160,7 +173,10 @@ impl Recorder {
     fn outcome(&self, intent: u64, delivery: Delivery, ended: Ended) -> Outcome<'_> {
         let reply = &self.reply;
         Outcome {
-            head: Head { time: Time(self.gate.clock.now()), ..self.head() },
+            head: Head {
+                time: Time(self.gate.clock.now()),
+                ..self.head()
+            },
             request_id: self.request_id.as_str(),
             intent,
             agent: self.agent.as_ref().map_or("", |a| &a.name),
@@ -183,7 +199,9 @@ impl Recorder {
             ended,
             ms: Timing {
                 total: Millis(self.elapsed()),
-                to_response: reply.header_at.map(|at| Millis(at.saturating_sub(self.started))),
+                to_response: reply
+                    .header_at
+                    .map(|at| Millis(at.saturating_sub(self.started))),
                 overhead: self.overhead.map(Millis),
             },
         }
@@ -208,7 +226,10 @@ impl Recorder {
         Asked {
             request_id: self.request_id.as_str(),
             trace_id: None,
-            source: Source { addr: self.source, listener: &self.listener.name },
+            source: Source {
+                addr: self.source,
+                listener: &self.listener.name,
+            },
             caller: self.caller(),
             agent: self.agent.as_ref().map(|a| &*a.name),
             surface: self.surface,
@@ -246,7 +267,12 @@ impl Recorder {
                     why: near.why,
                 }),
             },
-            None => DecisionRecord { effect: EffectRecord::Deny, reason: code, rule: None, near: None },
+            None => DecisionRecord {
+                effect: EffectRecord::Deny,
+                reason: code,
+                rule: None,
+                near: None,
+            },
         }
     }
 
@@ -268,12 +294,17 @@ impl Recorder {
         let operation = self.call.as_ref().map(|c| c.operation);
         match self.metrics() {
             Some(metrics) => metrics.request_on(self.surface.label(), operation, effect, reason),
-            None => self.gate.metrics.request_without_agent(self.surface.label(), effect, reason),
+            None => self
+                .gate
+                .metrics
+                .request_without_agent(self.surface.label(), effect, reason),
         }
     }
 
     fn count_forwarded(&self, delivery: Delivery) {
-        let Some(metrics) = self.metrics() else { return };
+        let Some(metrics) = self.metrics() else {
+            return;
+        };
         let operation = self.call.as_ref().map(|c| c.operation);
         match operation {
             Some(operation) => metrics.allowed(operation),
@@ -293,7 +324,11 @@ const JOURNAL_BOUND: Duration = Duration::from_secs(2);
 impl Drop for Recorder {
     fn drop(&mut self) {
         if !self.concluded {
-            let ended = if std::thread::panicking() { Ended::Panic } else { Ended::Abandoned };
+            let ended = if std::thread::panicking() {
+                Ended::Panic
+            } else {
+                Ended::Abandoned
+            };
             self.ended(ended, false);
         }
     }

@@ -84,12 +84,18 @@ impl Rejection {
 
     /// No usable credential (TR-4).
     pub fn unauthenticated(code: &'static str) -> Rejection {
-        Rejection { challenge: Challenge::Bearer, ..Rejection::plain(Fault::Unauthenticated, code) }
+        Rejection {
+            challenge: Challenge::Bearer,
+            ..Rejection::plain(Fault::Unauthenticated, code)
+        }
     }
 
     /// We cannot serve now; the caller may try again.
     pub fn unavailable(code: &'static str, retry_after: u32) -> Rejection {
-        Rejection { retry_after: Some(retry_after), ..Rejection::plain(Fault::Unavailable, code) }
+        Rejection {
+            retry_after: Some(retry_after),
+            ..Rejection::plain(Fault::Unavailable, code)
+        }
     }
 
     /// Answers in the call's own dialect, echoing its id.

@@ -38,6 +38,11 @@ pub struct Near {
 impl Decision {
     /// A refusal without a rule.
     pub fn deny(reason: &'static str) -> Decision {
-        Decision { effect: Effect::Deny, reason, rule: None, near: None }
+        Decision {
+            effect: Effect::Deny,
+            reason,
+            rule: None,
+            near: None,
+        }
     }
 }

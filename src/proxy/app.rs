@@ -18,8 +18,8 @@ use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use pingora_timeout::timeout;
-use std::net::SocketAddr;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -115,7 +115,11 @@ impl HttpServerApp for App {
 impl App {
     /// Reads a request head; `None` or `false` when the connection is done with.
     async fn read_head(&self, session: &mut ServerSession, again: bool) -> Option<bool> {
-        let idle = if again { Duration::from_secs(KEEPALIVE_SECONDS) } else { Duration::ZERO };
+        let idle = if again {
+            Duration::from_secs(KEEPALIVE_SECONDS)
+        } else {
+            Duration::ZERO
+        };
         let read = {
             let mut reading = pin!(timeout(HEAD_DEADLINE + idle, session.read_request()));
             let mut ordered = pin!(self.stopping.wait());
@@ -140,7 +144,11 @@ impl App {
         if *error.etype() != pingora::ErrorType::InvalidHTTPHeader {
             return;
         }
-        let fault = match error.context.as_ref().is_some_and(|c| c.as_str().contains("larger")) {
+        let fault = match error
+            .context
+            .as_ref()
+            .is_some_and(|c| c.as_str().contains("larger"))
+        {
             true => Fault::HeadersTooLarge,
             false => Fault::BadRequest,
         };
@@ -154,7 +162,10 @@ impl App {
     }
 
     fn arrival(&self, session: &ServerSession) -> Arrival {
-        Arrival { method: session.req_header().method.clone(), ..self.unread_arrival(session) }
+        Arrival {
+            method: session.req_header().method.clone(),
+            ..self.unread_arrival(session)
+        }
     }
 
     fn unread_arrival(&self, session: &ServerSession) -> Arrival {
@@ -180,11 +191,22 @@ impl App {
                 recorder.refused(&rejection, status);
                 sent.is_ok()
             }
-            Failure::Ended { ended, whole, answer: Some(rejection) } => {
+            Failure::Ended {
+                ended,
+                whole,
+                answer: Some(rejection),
+            } => {
                 recorder.ended(ended, whole);
-                reply::reject(session, recorder.request_id.as_str(), &rejection).await.1.is_ok()
+                reply::reject(session, recorder.request_id.as_str(), &rejection)
+                    .await
+                    .1
+                    .is_ok()
             }
-            Failure::Ended { ended, whole, answer: None } => {
+            Failure::Ended {
+                ended,
+                whole,
+                answer: None,
+            } => {
                 recorder.ended(ended, whole);
                 false
             }
@@ -196,7 +218,10 @@ impl App {
     }
 
     async fn panicked(&self, session: &mut ServerSession, recorder: &mut Recorder) -> bool {
-        tracing::error!(request_id = recorder.request_id.as_str(), "a request panicked");
+        tracing::error!(
+            request_id = recorder.request_id.as_str(),
+            "a request panicked"
+        );
         recorder.ended(Ended::Panic, false);
         session.set_keepalive(None);
         if session.response_written().is_none() {
@@ -210,9 +235,18 @@ impl App {
 /// Checks the head that Pingora has parsed, on its raw bytes where they tell more.
 pub fn check(session: &ServerSession) -> Result<(), Rejection> {
     let head = session.req_header();
-    let raw = session.as_http1().map(|h1| h1.get_headers_raw_bytes()).unwrap_or_default();
-    check_head(&head.method, head.version, &head.headers, head.raw_path(), &raw)
-        .map_err(|(fault, code)| Rejection::plain(fault, code))
+    let raw = session
+        .as_http1()
+        .map(|h1| h1.get_headers_raw_bytes())
+        .unwrap_or_default();
+    check_head(
+        &head.method,
+        head.version,
+        &head.headers,
+        head.raw_path(),
+        &raw,
+    )
+    .map_err(|(fault, code)| Rejection::plain(fault, code))
 }
 
 /// The door of a listener: a cap on connections, and a bound on how long a stranger may be silent.
@@ -224,7 +258,10 @@ pub struct Door {
 impl Door {
     /// In front of `app`.
     pub fn new(app: App) -> Door {
-        Door { app: Arc::new(app), places: Arc::new(Semaphore::new(MAX_CONNECTIONS)) }
+        Door {
+            app: Arc::new(app),
+            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        }
     }
 }
 
@@ -237,4 +274,7 @@ impl ServerApp for Door {
     }
 }
 
-const _: () = assert!(MAX_HEAD_BYTES < 1024 * 1024, "Pingora's own bound must be the larger");
+const _: () = assert!(
+    MAX_HEAD_BYTES < 1024 * 1024,
+    "Pingora's own bound must be the larger"
+);

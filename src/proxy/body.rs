@@ -66,7 +66,9 @@ async fn read_chunks(
             (Some(buffer), _) => buffer.extend_from_slice(&chunk),
             (None, None) => first = Some(chunk),
             (None, Some(begin)) => {
-                let expected = declared.map_or(total * 2, |length| length as usize).min(limit);
+                let expected = declared
+                    .map_or(total * 2, |length| length as usize)
+                    .min(limit);
                 let mut buffer = BytesMut::with_capacity(expected.max(total));
                 buffer.extend_from_slice(&begin);
                 buffer.extend_from_slice(&chunk);

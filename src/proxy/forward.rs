@@ -57,8 +57,14 @@ pub async fn forward(
         .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
     let clock = &*app.gate.clock;
     let no_peer = || answer.ended(Ended::Other, Fault::BadGateway, "unresolved");
-    let peers = app.links.peers(&recorder.live, order.agent.index).ok_or_else(no_peer)?;
-    let addresses = peers.resolve(clock.monotonic()).await.map_err(|_| no_peer())?;
+    let peers = app
+        .links
+        .peers(&recorder.live, order.agent.index)
+        .ok_or_else(no_peer)?;
+    let addresses = peers
+        .resolve(clock.monotonic())
+        .await
+        .map_err(|_| no_peer())?;
     let path = Path {
         transport: &app.links.transport,
         clock,
@@ -71,21 +77,38 @@ pub async fn forward(
             after_caller_left,
         },
     };
-    let sent = send(&path, session, &order.permit, outbound, &mut recorder.attempts).await;
+    let sent = send(
+        &path,
+        session,
+        &order.permit,
+        outbound,
+        &mut recorder.attempts,
+    )
+    .await;
     let upstream = sent.map_err(|failure| answer.unsent(failure))?;
     let _open = streaming.then(|| recorder.metrics().map(|m| m.stream_opened()));
-    let longest = if streaming { limits.max_stream } else { limits.unary_timeout };
+    let longest = if streaming {
+        limits.max_stream
+    } else {
+        limits.unary_timeout
+    };
     let plan = Plan {
         expectation,
         dialect: answer.dialect,
         request_id: recorder.request_id.as_str(),
-        idle: if streaming { limits.idle_stream } else { limits.unary_timeout },
+        idle: if streaming {
+            limits.idle_stream
+        } else {
+            limits.unary_timeout
+        },
         deadline: recorder.started + longest,
         after_caller_left,
         transport: &app.links.transport,
         clock,
     };
-    let mut observer = Observer { note: &mut recorder.reply };
+    let mut observer = Observer {
+        note: &mut recorder.reply,
+    };
     let relayed = relay(session, upstream, plan, &mut observer).await;
     match relayed.fault {
         Some(fault) => Err(Failure::Ended {
@@ -97,7 +120,11 @@ pub async fn forward(
             recorder.ended(relayed.ended, relayed.whole);
             Ok(())
         }
-        None => Err(Failure::Ended { ended: relayed.ended, whole: relayed.whole, answer: None }),
+        None => Err(Failure::Ended {
+            ended: relayed.ended,
+            whole: relayed.whole,
+            answer: None,
+        }),
     }
 }
 
@@ -115,8 +142,17 @@ fn outbound(
             .then_some(order.body.len()),
     };
     let room = order.body.len().min(16 * 1024);
-    let head = upstream_head(head.method.as_str(), &order.target, &head.headers, added, room)?;
-    Ok(Outbound { head, body: order.body.clone() })
+    let head = upstream_head(
+        head.method.as_str(),
+        &order.target,
+        &head.headers,
+        added,
+        room,
+    )?;
+    Ok(Outbound {
+        head,
+        body: order.body.clone(),
+    })
 }
 
 fn expectation(call: &Call, guard: bool) -> Expectation {
@@ -147,7 +183,11 @@ impl Answering {
     }
 
     fn ended(&self, ended: Ended, fault: Fault, code: &'static str) -> Failure {
-        Failure::Ended { ended, whole: false, answer: Some(self.rejection(fault, code)) }
+        Failure::Ended {
+            ended,
+            whole: false,
+            answer: Some(self.rejection(fault, code)),
+        }
     }
 
     fn unsent(&self, failure: SendFailure) -> Failure {

@@ -114,8 +114,12 @@ pub fn check_connection(headers: &HeaderMap) -> Result<(), (Fault, &'static str)
 }
 
 fn decides_meaning(name: &str) -> bool {
-    matches!(name, "host" | "authorization" | "dpop" | "cookie" | "forwarded")
-        || ["content-", "x-forwarded-", "a2a-", "x-a2a-"].iter().any(|p| name.starts_with(p))
+    matches!(
+        name,
+        "host" | "authorization" | "dpop" | "cookie" | "forwarded"
+    ) || ["content-", "x-forwarded-", "a2a-", "x-a2a-"]
+        .iter()
+        .any(|p| name.starts_with(p))
         || is_ours(name)
 }
 
@@ -153,15 +157,20 @@ fn travels_to_agent(name: &str) -> bool {
 
 /// What strangers say about who stands behind them; no proxy is trusted.
 fn is_forwarding_claim(name: &str) -> bool {
-    matches!(name, "forwarded" | "via" | "x-real-ip" | "x-client-ip" | "true-client-ip")
-        || starts_with_folded(name, b"x-forwarded-")
+    matches!(
+        name,
+        "forwarded" | "via" | "x-real-ip" | "x-client-ip" | "true-client-ip"
+    ) || starts_with_folded(name, b"x-forwarded-")
         || starts_with_folded(name, b"x-original-")
         || starts_with_folded(name, b"x-rewrite-")
 }
 
 fn starts_with_folded(name: &str, prefix: &[u8]) -> bool {
     name.len() >= prefix.len()
-        && name.bytes().zip(prefix).all(|(b, &want)| b == want || (b == b'_' && want == b'-'))
+        && name
+            .bytes()
+            .zip(prefix)
+            .all(|(b, &want)| b == want || (b == b'_' && want == b'-'))
 }
 
 /// The reply head for the caller: the agent's fields that may travel, without any framing.
@@ -278,9 +287,14 @@ mod tests {
 
     #[test]
     fn connection_must_not_delete_what_decides() {
-        for name in
-            ["authorization", "Host", "content-type", "a2a-version", "portcullis-x", "X-Forwarded-For"]
-        {
+        for name in [
+            "authorization",
+            "Host",
+            "content-type",
+            "a2a-version",
+            "portcullis-x",
+            "X-Forwarded-For",
+        ] {
             let headers = map(&[("connection", name)]);
             assert!(check_connection(&headers).is_err(), "{name}");
         }
@@ -306,7 +320,10 @@ mod tests {
         let head = downstream_head(&upstream, "id", false).unwrap();
         let mut names: Vec<_> = head.headers.keys().map(|n| n.as_str()).collect();
         names.sort_unstable();
-        assert_eq!(names, ["a2a-extensions", "content-type", "portcullis-request-id"]);
+        assert_eq!(
+            names,
+            ["a2a-extensions", "content-type", "portcullis-request-id"]
+        );
         assert_eq!(head.headers["portcullis-request-id"], "id");
     }
 }

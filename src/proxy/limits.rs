@@ -118,13 +118,17 @@ fn check_host(headers: &HeaderMap, target: &[u8]) -> Result<(), HeadFault> {
 fn absolute_authority(target: &[u8]) -> Option<&[u8]> {
     let rest = strip_prefix_ignoring_case(target, b"http://")
         .or_else(|| strip_prefix_ignoring_case(target, b"https://"))?;
-    let end = rest.iter().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|b| matches!(b, b'/' | b'?' | b'#'))
+        .unwrap_or(rest.len());
     Some(&rest[..end])
 }
 
 fn strip_prefix_ignoring_case<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let head = text.get(..prefix.len())?;
-    head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
+    head.eq_ignore_ascii_case(prefix)
+        .then(|| &text[prefix.len()..])
 }
 
 /// How many lines of `raw` carry the field `name` (lower case).
@@ -134,7 +138,10 @@ fn count_lines(raw: &[u8], name: &[u8]) -> usize {
         .filter(|line| {
             line.len() > name.len()
                 && line[..name.len()].eq_ignore_ascii_case(name)
-                && line[name.len()..].iter().find(|b| !matches!(b, b' ' | b'\t')) == Some(&b':')
+                && line[name.len()..]
+                    .iter()
+                    .find(|b| !matches!(b, b' ' | b'\t'))
+                    == Some(&b':')
         })
         .count()
 }
@@ -151,38 +158,77 @@ mod tests {
         let mut first = lines.next().unwrap().split(' ');
         let method = Method::from_bytes(first.next().unwrap().as_bytes()).unwrap();
         let target = first.next().unwrap();
-        let version =
-            if first.next() == Some("HTTP/1.0") { Version::HTTP_10 } else { Version::HTTP_11 };
+        let version = if first.next() == Some("HTTP/1.0") {
+            Version::HTTP_10
+        } else {
+            Version::HTTP_11
+        };
         let mut headers = HeaderMap::new();
         for line in lines.filter(|l| !l.is_empty()) {
             let (name, value) = line.split_once(':').unwrap();
             let name = http::HeaderName::from_bytes(name.trim().as_bytes()).unwrap();
             headers.append(name, HeaderValue::from_str(value.trim()).unwrap());
         }
-        check_head(&method, version, &headers, target.as_bytes(), raw.as_bytes())
+        check_head(
+            &method,
+            version,
+            &headers,
+            target.as_bytes(),
+            raw.as_bytes(),
+        )
     }
 
     #[test]
     fn heads() {
-        let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(MAX_HEAD_BYTES));
-        let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(MAX_HEADERS));
+        let long = format!(
+            "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+            "y".repeat(MAX_HEAD_BYTES)
+        );
+        let many = format!(
+            "GET / HTTP/1.1\r\nHost: a\r\n{}\r\n",
+            "X: y\r\n".repeat(MAX_HEADERS)
+        );
         let table: &[(&str, Result<(), &str>)] = &[
-            ("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n", Ok(())),
-            ("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", Ok(())),
-            ("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n", Ok(())),
+            (
+                "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n",
+                Ok(()),
+            ),
+            (
+                "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+                Ok(()),
+            ),
+            (
+                "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n",
+                Ok(()),
+            ),
             ("GET http://a/x HTTP/1.1\r\nHost: A\r\n\r\n", Ok(())),
-            ("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n", Ok(())),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n",
+                Ok(()),
+            ),
             (&long, Err("head_too_large")),
             (&many, Err("too_many_headers")),
-            ("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", Err("connect_method")),
+            (
+                "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
+                Err("connect_method"),
+            ),
             ("GET / HTTP/1.1\nHost: a\r\n\r\n", Err("bare_line_feed")),
-            ("GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", Err("bare_line_feed")),
+            (
+                "GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
+                Err("bare_line_feed"),
+            ),
             (
                 "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n",
                 Err("two_lengths"),
             ),
-            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2, 2\r\n\r\n", Err("bad_length")),
-            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +2\r\n\r\n", Err("bad_length")),
+            (
+                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2, 2\r\n\r\n",
+                Err("bad_length"),
+            ),
+            (
+                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +2\r\n\r\n",
+                Err("bad_length"),
+            ),
             (
                 "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n",
                 Err("length_and_transfer_encoding"),
@@ -200,9 +246,18 @@ mod tests {
                 Err("transfer_encoding_before_1_1"),
             ),
             ("GET / HTTP/1.1\r\nX: y\r\n\r\n", Err("no_host")),
-            ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", Err("two_hosts")),
-            ("GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n", Err("target_and_host_differ")),
-            ("GET / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n", Err("unknown_expectation")),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+                Err("two_hosts"),
+            ),
+            (
+                "GET http://b/x HTTP/1.1\r\nHost: a\r\n\r\n",
+                Err("target_and_host_differ"),
+            ),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n",
+                Err("unknown_expectation"),
+            ),
         ];
         for (raw, expected) in table {
             let found = check(raw).map_err(|(_, code)| code);

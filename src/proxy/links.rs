@@ -26,7 +26,10 @@ impl Links {
     pub fn new() -> Links {
         Links {
             transport: TransportConnector::new(Some(ConnectorOptions::new(POOL_SIZE))),
-            peers: ArcSwap::from_pointee(Known { generation: 0, peers: Vec::new() }),
+            peers: ArcSwap::from_pointee(Known {
+                generation: 0,
+                peers: Vec::new(),
+            }),
         }
     }
 
@@ -38,11 +41,17 @@ impl Links {
         if known.generation == snapshot.generation {
             return known.peers.get(agent).cloned();
         }
-        let peers: Vec<_> =
-            snapshot.agents.iter().map(|a| Arc::new(Peers::new(&a.backend))).collect();
+        let peers: Vec<_> = snapshot
+            .agents
+            .iter()
+            .map(|a| Arc::new(Peers::new(&a.backend)))
+            .collect();
         let found = peers.get(agent).cloned();
         if known.generation < snapshot.generation {
-            self.peers.store(Arc::new(Known { generation: snapshot.generation, peers }));
+            self.peers.store(Arc::new(Known {
+                generation: snapshot.generation,
+                peers,
+            }));
         }
         found
     }

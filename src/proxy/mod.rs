@@ -6,20 +6,22 @@
 
 pub mod app;
 pub mod body;
-#[cfg(test)]
-mod exchange_tests;
 pub mod forward;
 pub mod headers;
 pub mod limits;
-pub mod listen;
 pub mod links;
+pub mod listen;
 pub mod peer;
 pub mod plain;
 pub mod relay;
+mod released;
 pub mod reply;
+mod reply_head;
 pub mod send;
 pub mod serve;
 pub mod stopping;
+#[cfg(test)]
+mod tests;
 
 pub use app::App;
 pub use links::Links;

@@ -34,7 +34,10 @@ impl Peers {
     pub fn new(backend: &Backend) -> Peers {
         let literal = backend.host.parse().ok().map(|ip| {
             let peer = peer(SocketAddr::new(ip, backend.port));
-            Arc::new(Known { peers: vec![peer], until: None })
+            Arc::new(Known {
+                peers: vec![peer],
+                until: None,
+            })
         });
         Peers {
             host: backend.host.clone(),
@@ -61,7 +64,10 @@ impl Peers {
                 if peers.is_empty() {
                     return known.map(Addresses).ok_or(Unresolved);
                 }
-                let fresh = Arc::new(Known { peers, until: Some(now + RESOLVE_AGAIN) });
+                let fresh = Arc::new(Known {
+                    peers,
+                    until: Some(now + RESOLVE_AGAIN),
+                });
                 self.known.store(Some(fresh.clone()));
                 Ok(Addresses(fresh))
             }

@@ -79,6 +79,10 @@ async fn write(
         head.insert_header(ALLOW, allow)?;
     }
     session.write_response_header(Box::new(head)).await?;
-    let body = if head_only { Bytes::new() } else { Bytes::from(reply.body) };
+    let body = if head_only {
+        Bytes::new()
+    } else {
+        Bytes::from(reply.body)
+    };
     session.write_response_body(body, true).await
 }

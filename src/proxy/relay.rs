@@ -1,17 +1,18 @@
 //! The agent's reply on its way back: judged, noted, then released.
 
 use super::headers::downstream_head;
+use super::released::Released;
+use super::reply_head::{declared_length, is_encoded, is_event_stream, is_unusable};
 use super::send::{Upstream, gone};
+use crate::a2a::Dialect;
 use crate::a2a::reader::{Event, Expectation, Piece, Reader};
 use crate::a2a::{Fault, render};
-use crate::a2a::Dialect;
 use crate::audit::record::Ended;
 use crate::pipeline::{Observer, ports::Clock};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header;
 use http::{StatusCode, Version};
 use pingora::connectors::TransportConnector;
-use pingora::http::ResponseHeader;
 use pingora::protocols::http::ServerSession;
 use pingora_timeout::timeout;
 use std::pin::pin;
@@ -55,11 +56,21 @@ pub struct Relayed {
 
 impl Relayed {
     fn refused(ended: Ended, whole: bool, fault: Fault) -> Relayed {
-        Relayed { ended, whole, fault: Some(fault), clean: true }
+        Relayed {
+            ended,
+            whole,
+            fault: Some(fault),
+            clean: true,
+        }
     }
 
     fn broken(ended: Ended) -> Relayed {
-        Relayed { ended, whole: false, fault: None, clean: false }
+        Relayed {
+            ended,
+            whole: false,
+            fault: None,
+            clean: false,
+        }
     }
 }
 
@@ -108,8 +119,8 @@ impl Relay<'_> {
             return Relayed::refused(Ended::Other, false, Fault::BadGateway);
         };
         observer.header(head.status.as_u16(), self.plan.clock.monotonic());
-        if let Some(refused) = unusable(head) {
-            return refused;
+        if is_unusable(head) {
+            return Relayed::refused(Ended::Other, false, Fault::BadGateway);
         }
         self.event_stream = is_event_stream(head);
         let Some(mut expectation) = self.plan.expectation.clone() else {
@@ -127,7 +138,8 @@ impl Relay<'_> {
         if self.event_stream && self.caller_here && self.send_header(caller, None).await.is_err() {
             return Relayed::broken(Ended::CallerLeft);
         }
-        self.judged(caller, observer, Reader::new(expectation)).await
+        self.judged(caller, observer, Reader::new(expectation))
+            .await
     }
 
     /// The agent surface: every piece is judged and its ids bound before it leaves.
@@ -174,8 +186,17 @@ impl Relay<'_> {
 
     /// The agent's reply is whole.
     fn complete(&self) -> Relayed {
-        let ended = if self.caller_here { Ended::Complete } else { Ended::CallerLeft };
-        Relayed { ended, whole: true, fault: None, clean: self.caller_here }
+        let ended = if self.caller_here {
+            Ended::Complete
+        } else {
+            Ended::CallerLeft
+        };
+        Relayed {
+            ended,
+            whole: true,
+            fault: None,
+            clean: self.caller_here,
+        }
     }
 
     /// Binds what the new pieces name, and gives the bytes that may leave.
@@ -212,30 +233,50 @@ impl Relay<'_> {
         self.pieces.clear();
         match fault {
             None => Ok(released),
-            Some((ended, fault)) => {
-                Err(Relayed { ended, whole: self.agent_done, fault: Some(fault), clean: true })
-            }
+            Some((ended, fault)) => Err(Relayed {
+                ended,
+                whole: self.agent_done,
+                fault: Some(fault),
+                clean: true,
+            }),
         }
     }
 
     /// A fault found while reading: told by an error answer, in a begun event stream by an error
     /// event, in any other begun reply by breaking off.
     async fn say_so(&mut self, caller: &mut ServerSession, relayed: Relayed) -> Relayed {
-        let Some(fault) = relayed.fault else { return relayed };
+        let Some(fault) = relayed.fault else {
+            return relayed;
+        };
         if !self.header_sent {
             return relayed;
         }
         if !self.event_stream || !self.caller_here {
-            return Relayed { fault: None, clean: false, ..relayed };
+            return Relayed {
+                fault: None,
+                clean: false,
+                ..relayed
+            };
         }
-        let rpc_id = self.plan.expectation.as_ref().and_then(|e| e.rpc_id.as_deref());
+        let rpc_id = self
+            .plan
+            .expectation
+            .as_ref()
+            .and_then(|e| e.rpc_id.as_deref());
         let answer = render(fault, self.plan.dialect, rpc_id);
         let mut event = BytesMut::with_capacity(answer.body.len() + 8);
         event.put_slice(b"data: ");
         event.put_slice(&answer.body);
         event.put_slice(b"\n\n");
-        let sent = caller.write_response_body(event.freeze(), true).await.is_ok();
-        Relayed { fault: None, clean: sent, ..relayed }
+        let sent = caller
+            .write_response_body(event.freeze(), true)
+            .await
+            .is_ok();
+        Relayed {
+            fault: None,
+            clean: sent,
+            ..relayed
+        }
     }
 
     async fn deliver(&mut self, caller: &mut ServerSession, released: Released) -> Option<Relayed> {
@@ -307,7 +348,10 @@ impl Relay<'_> {
 
     /// The next thing that happens on either side.
     async fn step(&mut self, caller: &mut ServerSession) -> Step {
-        let left = self.plan.deadline.saturating_sub(self.plan.clock.monotonic());
+        let left = self
+            .plan
+            .deadline
+            .saturating_sub(self.plan.clock.monotonic());
         let bound = left.min(self.plan.idle);
         let mut reading = pin!(timeout(bound, self.upstream.link.read_body_bytes()));
         let read = tokio::select! { biased;
@@ -340,9 +384,11 @@ impl Relay<'_> {
                 }),
             },
             Step::AgentBroke if self.header_sent => Some(Relayed::broken(Ended::AgentClosed)),
-            Step::AgentBroke => {
-                Some(Relayed::refused(Ended::AgentClosed, false, Fault::BadGateway))
-            }
+            Step::AgentBroke => Some(Relayed::refused(
+                Ended::AgentClosed,
+                false,
+                Fault::BadGateway,
+            )),
             Step::Silent => {
                 let over = self.plan.clock.monotonic() >= self.plan.deadline;
                 let ended = match (self.event_stream, over, self.caller_here) {
@@ -370,8 +416,10 @@ impl Relay<'_> {
             pingora::Error::explain(pingora::ErrorType::InternalError, "no reply header")
         })?;
         let mut head = downstream_head(upstream, self.plan.request_id, self.event_stream)?;
-        let bodiless =
-            matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let bodiless = matches!(
+            head.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        );
         if let Some(length) = length.filter(|_| !bodiless) {
             head.insert_header(header::CONTENT_LENGTH, length)?;
         } else if !bodiless && caller.req_header().version == Version::HTTP_11 {
@@ -383,81 +431,25 @@ impl Relay<'_> {
 
     /// Gives the agent's connection back to the pool, if nothing of this exchange is left on it.
     async fn release(self) {
-        let Upstream { mut link, pool_key, all_written, .. } = self.upstream;
+        let Upstream {
+            mut link,
+            pool_key,
+            all_written,
+            ..
+        } = self.upstream;
         // Pingora looks at the reply side only; after an early reply the rest of our request would
         // be taken for the next one.
         if self.agent_done && all_written {
             link.respect_keepalive();
             if let Some(stream) = link.reuse().await {
-                self.plan.transport.release_stream(stream, pool_key, Some(POOL_IDLE));
+                self.plan
+                    .transport
+                    .release_stream(stream, pool_key, Some(POOL_IDLE));
             }
-        }
-    }
-}
-
-/// Bytes that may leave, without a copy in the usual case of one piece.
-enum Released {
-    Nothing,
-    One(Bytes),
-    Many(BytesMut),
-}
-
-impl Released {
-    fn add(&mut self, bytes: Bytes) {
-        if bytes.is_empty() {
-            return;
-        }
-        *self = match std::mem::replace(self, Released::Nothing) {
-            Released::Nothing => Released::One(bytes),
-            Released::One(first) => {
-                let mut buffer = BytesMut::with_capacity(first.len() + bytes.len());
-                buffer.put_slice(&first);
-                buffer.put_slice(&bytes);
-                Released::Many(buffer)
-            }
-            Released::Many(mut buffer) => {
-                buffer.put_slice(&bytes);
-                Released::Many(buffer)
-            }
-        };
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Released::Nothing => 0,
-            Released::One(bytes) => bytes.len(),
-            Released::Many(buffer) => buffer.len(),
         }
     }
 }
 
 async fn observe(observer: &mut Observer<'_>, event: &Event) -> Result<(), (Ended, Fault)> {
     observer.observe(event).await
-}
-
-/// Replies that never pass: redirects name the agent's own origin, and its own credentials are
-/// none of the caller's business.
-fn unusable(head: &ResponseHeader) -> Option<Relayed> {
-    let status = head.status;
-    let refused = status.is_redirection() && status != StatusCode::NOT_MODIFIED
-        || status == StatusCode::UNAUTHORIZED
-        || status == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
-    refused.then(|| Relayed::refused(Ended::Other, false, Fault::BadGateway))
-}
-
-fn is_event_stream(head: &ResponseHeader) -> bool {
-    let Some(value) = head.headers.get(header::CONTENT_TYPE) else { return false };
-    let media = value.as_bytes().split(|&b| b == b';').next().unwrap_or_default();
-    media.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
-}
-
-fn is_encoded(head: &ResponseHeader) -> bool {
-    head.headers
-        .get_all(header::CONTENT_ENCODING)
-        .iter()
-        .any(|v| !v.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"))
-}
-
-fn declared_length(head: &ResponseHeader) -> Option<usize> {
-    head.headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

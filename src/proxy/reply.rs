@@ -71,12 +71,19 @@ pub async fn reject(
     request_id: &str,
     rejection: &Rejection,
 ) -> (u16, Result<(), Box<pingora::Error>>) {
-    let rendered = render(rejection.fault, rejection.dialect, rejection.rpc_id.as_deref());
+    let rendered = render(
+        rejection.fault,
+        rejection.dialect,
+        rejection.rpc_id.as_deref(),
+    );
     let status = rejection.status.unwrap_or(rendered.status);
     let mut headers = Vec::with_capacity(3);
     headers.push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
     if let Some(challenge) = rejection.challenge.value() {
-        headers.push((header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge)));
+        headers.push((
+            header::WWW_AUTHENTICATE,
+            HeaderValue::from_static(challenge),
+        ));
     }
     if let Some(seconds) = rejection.retry_after {
         headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));

@@ -104,19 +104,32 @@ pub async fn send(
     outbound: Outbound,
     attempts: &mut Attempts,
 ) -> Result<Upstream, SendFailure> {
-    let Path { transport, clock, addresses, timing } = *path;
+    let Path {
+        transport,
+        clock,
+        addresses,
+        timing,
+    } = *path;
     let Outbound { mut head, body } = outbound;
     let together = head.len() + body.len() <= ONE_WRITE;
     if together {
         head.extend_from_slice(&body);
     }
     let rest: &[u8] = if together { &[] } else { &body };
-    let call = OneCall { clock, started: timing.started, first: &head, rest, body_len: body.len(), timing };
+    let call = OneCall {
+        clock,
+        started: timing.started,
+        first: &head,
+        rest,
+        body_len: body.len(),
+        timing,
+    };
     let mut reuse = true;
     'peers: for peer in addresses.iter() {
         loop {
-            let Some((stream, reused)) =
-                call.connect(transport, caller, peer, reuse, attempts).await?
+            let Some((stream, reused)) = call
+                .connect(transport, caller, peer, reuse, attempts)
+                .await?
             else {
                 continue 'peers;
             };
@@ -168,7 +181,10 @@ impl OneCall<'_> {
         reuse: bool,
         attempts: &mut Attempts,
     ) -> Result<Option<(Stream, bool)>, SendFailure> {
-        if reuse && let Some(stream) = transport.reused_stream(peer).await && is_established(&stream) {
+        if reuse
+            && let Some(stream) = transport.reused_stream(peer).await
+            && is_established(&stream)
+        {
             self.begin(attempts, peer, true);
             return Ok(Some((stream, true)));
         }

@@ -36,7 +36,9 @@ pub async fn serve(
         Place::Card(agent) => serve_card(session, recorder, &agent).await,
         Place::NoCard => Err(refuse(Fault::NoSuchPath, "no_such_card")),
         Place::Interface { .. } | Place::Backend { .. } | Place::NotReady(_) | Place::Nowhere => {
-            Err(Failure::Rejected(Rejection::unauthenticated("no_issuer")))
+            Err(Failure::Rejected(Rejection::unauthenticated(
+                "no_credential",
+            )))
         }
     }
 }
@@ -69,7 +71,10 @@ async fn serve_card(
         CardView::Ready(published, since) => (published, since),
         CardView::Missing(retry) => {
             let retry = u32::try_from(retry).unwrap_or(u32::MAX);
-            return Err(Failure::Rejected(Rejection::unavailable("card_not_fetched", retry)));
+            return Err(Failure::Rejected(Rejection::unavailable(
+                "card_not_fetched",
+                retry,
+            )));
         }
         CardView::Withheld => return Err(refuse(Fault::BadGateway, "card_withheld")),
     };
@@ -82,14 +87,22 @@ async fn serve_card(
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     recorder.card_served("card");
+    // The writer leaves the body out for HEAD and tells its length all the same.
+    let whole = answer.status == http::StatusCode::OK;
     let answer = Answer {
         status: answer.status.as_u16(),
         content_type: None,
         headers: &headers,
-        body: answer.body,
+        body: if whole {
+            published.body.clone()
+        } else {
+            answer.body
+        },
     };
     let id = recorder.request_id;
-    reply::write(session, id.as_str(), answer).await.map_err(|_| Failure::CallerLeft)
+    reply::write(session, id.as_str(), answer)
+        .await
+        .map_err(|_| Failure::CallerLeft)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod agents;
 mod cards;
 mod config;
+mod gate;
 mod journal;
 mod replies;
 mod support;

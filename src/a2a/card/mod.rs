@@ -3,7 +3,7 @@
 //! Answers: what may a stranger learn of an agent, and under which addresses. May import: `a2a`.
 //! Invariants: every address of a published card is computed from configuration, never from the
 //! card or from a request (I-7); a card that cannot be read whole is not published; nothing of a
-//! card is published that this module has not looked at. Start reading at [`rewrite`].
+//! card is published that this module has not looked at. Start reading at [`mod@rewrite`].
 
 mod address;
 mod interfaces;

@@ -106,7 +106,10 @@ impl fmt::Display for CardNoticeKind {
             CardNoticeKind::NoCard(trouble) => trouble.fmt(f),
             CardNoticeKind::LastGood(_, trouble) => write!(f, "an old card is served: {trouble}"),
             CardNoticeKind::SkillUnlisted(skill) => {
-                write!(f, "the card has skill `{skill}`, which `skills` does not list")
+                write!(
+                    f,
+                    "the card has skill `{skill}`, which `skills` does not list"
+                )
             }
             CardNoticeKind::SkillVanished(skill) => {
                 write!(f, "`skills` lists `{skill}`, which the card does not have")

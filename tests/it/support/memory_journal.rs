@@ -21,8 +21,15 @@ struct State {
 
 impl Default for MemoryJournal {
     fn default() -> MemoryJournal {
-        let state = State { chain: Chain::START, lines: Vec::new(), refuse: None };
-        MemoryJournal { state: Mutex::new(state), changed: watch::Sender::new(()) }
+        let state = State {
+            chain: Chain::START,
+            lines: Vec::new(),
+            refuse: None,
+        };
+        MemoryJournal {
+            state: Mutex::new(state),
+            changed: watch::Sender::new(()),
+        }
     }
 }
 
@@ -35,7 +42,11 @@ impl MemoryJournal {
     /// The records so far.
     pub fn records(&self) -> Vec<Value> {
         let state = self.state.lock().unwrap();
-        state.lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+        state
+            .lines
+            .iter()
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect()
     }
 
     /// Waits until the records satisfy `condition`.

@@ -8,6 +8,7 @@
 pub mod client;
 pub mod fake_agent;
 pub mod gates;
+pub mod gateway;
 pub mod http1;
 pub mod memory_journal;
 pub mod raw_agent;

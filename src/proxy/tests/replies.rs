@@ -5,23 +5,65 @@ use crate::test_support::client::Client;
 use crate::test_support::raw_agent::{Act, LAST_CHUNK, RawAgent, chunk, json_answer, stream_head};
 
 fn answer(head: &str, body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    format!(
+        "HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 #[tokio::test]
 async fn what_the_agent_says_of_itself_is_not_passed_on() {
     let good = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     let table: &[(Vec<u8>, u16, i64)] = &[
-        (answer("307 Temporary Redirect\r\nLocation: http://agent.internal/", ""), 502, -32603),
-        (answer("302 Found\r\nLocation: http://other.internal/", ""), 502, -32603),
-        (answer("401 Unauthorized\r\nWWW-Authenticate: Basic realm=x", ""), 502, -32603),
+        (
+            answer(
+                "307 Temporary Redirect\r\nLocation: http://agent.internal/",
+                "",
+            ),
+            502,
+            -32603,
+        ),
+        (
+            answer("302 Found\r\nLocation: http://other.internal/", ""),
+            502,
+            -32603,
+        ),
+        (
+            answer("401 Unauthorized\r\nWWW-Authenticate: Basic realm=x", ""),
+            502,
+            -32603,
+        ),
         (answer("407 Proxy Authentication Required", ""), 502, -32603),
-        (answer("200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip", good), 200, -32006),
-        (answer("200 OK\r\nContent-Type: text/event-stream", "data: {}\n\n"), 200, -32006),
-        (answer("500 Oops\r\nContent-Type: text/html", "<html>stack</html>"), 200, -32006),
-        (answer("200 OK\r\nContent-Type: application/json", "[]"), 200, -32006),
+        (
+            answer(
+                "200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip",
+                good,
+            ),
+            200,
+            -32006,
+        ),
+        (
+            answer("200 OK\r\nContent-Type: text/event-stream", "data: {}\n\n"),
+            200,
+            -32006,
+        ),
+        (
+            answer("500 Oops\r\nContent-Type: text/html", "<html>stack</html>"),
+            200,
+            -32006,
+        ),
+        (
+            answer("200 OK\r\nContent-Type: application/json", "[]"),
+            200,
+            -32006,
+        ),
         (answer("204 No Content", ""), 200, -32006),
-        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n".to_vec(), 502, -32603),
+        (
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n".to_vec(),
+            502,
+            -32603,
+        ),
         (b"SSH-2.0-OpenSSH\r\n".to_vec(), 502, -32603),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n{} ".to_vec(),
@@ -34,13 +76,18 @@ async fn what_the_agent_says_of_itself_is_not_passed_on() {
         let agent = RawAgent::start([Act::AnswerThenClose(bytes.clone())]).await;
         let exchange = Exchange::start(agent.address, patient());
         let mut client = Client::connect(exchange.address).await.unwrap();
-        let response =
-            client.post_json("/", None, &[], &call("SendMessage", 1)).await.unwrap();
+        let response = client
+            .post_json("/", None, &[], &call("SendMessage", 1))
+            .await
+            .unwrap();
         assert_eq!(response.status, *status, "{shown}");
         assert_eq!(response.json()["error"]["code"], *code, "{shown}");
         assert_eq!(response.json()["id"], 1, "{shown}");
         let text = response.text();
-        assert!(!text.contains("internal") && !text.contains("stack"), "{text}");
+        assert!(
+            !text.contains("internal") && !text.contains("stack"),
+            "{text}"
+        );
         for name in ["location", "www-authenticate"] {
             assert_eq!(response.field(name), None, "{shown}");
         }
@@ -57,7 +104,10 @@ async fn interim_replies_are_swallowed() {
     let agent = RawAgent::start([Act::Answer(bytes)]).await;
     let exchange = Exchange::start(agent.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client.post_json("/", None, &[], &call("SendMessage", 1)).await.unwrap();
+    let response = client
+        .post_json("/", None, &[], &call("SendMessage", 1))
+        .await
+        .unwrap();
     assert_eq!((response.status, response.text()), (200, good.to_owned()));
 }
 
@@ -71,11 +121,16 @@ async fn a_bad_event_is_replaced() {
     let agent = RawAgent::start([Act::Answer(bytes)]).await;
     let exchange = Exchange::start(agent.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
-    let response =
-        client.post_json("/", None, &[], &call("SendStreamingMessage", 1)).await.unwrap();
+    let response = client
+        .post_json("/", None, &[], &call("SendStreamingMessage", 1))
+        .await
+        .unwrap();
     let text = response.text();
     assert!(text.starts_with(": hello\n\ndata: {"), "{text}");
-    assert!(text.contains("-32006") && !text.contains("not json"), "{text}");
+    assert!(
+        text.contains("-32006") && !text.contains("not json"),
+        "{text}"
+    );
     let outcome = exchange.outcome().await;
     assert_eq!(outcome["response"]["judged"], "malformed", "{outcome}");
     assert_eq!(outcome["ended"], "malformed");
@@ -96,10 +151,15 @@ async fn another_task_in_a_stream_cuts_it() {
     let agent = RawAgent::start([Act::Answer(bytes)]).await;
     let exchange = Exchange::start(agent.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
-    let response =
-        client.post_json("/", None, &[], &call("SendStreamingMessage", 1)).await.unwrap();
+    let response = client
+        .post_json("/", None, &[], &call("SendStreamingMessage", 1))
+        .await
+        .unwrap();
     assert!(response.text().contains("mine") && !response.text().contains("theirs"));
-    assert_eq!(exchange.outcome().await["response"]["malformed"], "other_task");
+    assert_eq!(
+        exchange.outcome().await["response"]["malformed"],
+        "other_task"
+    );
 }
 
 #[tokio::test]
@@ -111,7 +171,10 @@ async fn a_large_reply_streams_through_unchanged() {
     let agent = RawAgent::start([Act::Answer(json_answer(200, &body))]).await;
     let exchange = Exchange::start(agent.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client.post_json("/", None, &[], &call("SendMessage", 1)).await.unwrap();
+    let response = client
+        .post_json("/", None, &[], &call("SendMessage", 1))
+        .await
+        .unwrap();
     assert_eq!(response.status, 200);
     assert!(response.text() == body, "the reply changed on its way");
     let outcome = exchange.outcome().await;

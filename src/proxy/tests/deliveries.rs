@@ -24,18 +24,30 @@ async fn one(agent: &RawAgent, limits: Limits, body: &str) -> Came {
     let response = client.post_json("/", None, &[], body).await.unwrap();
     let json = response.json();
     assert_eq!(json["id"], 1, "the answer does not echo the id: {json}");
-    Came { status: response.status, code: json["error"]["code"].clone(), outcome: exchange.outcome().await }
+    Came {
+        status: response.status,
+        code: json["error"]["code"].clone(),
+        outcome: exchange.outcome().await,
+    }
 }
 
 #[track_caller]
 fn says(came: &Came, status: u16, code: i64, delivery: &str, reached: &str, ended: &str) {
-    let told = (&came.outcome["delivery"], &came.outcome["reached"], &came.outcome["ended"]);
+    let told = (
+        &came.outcome["delivery"],
+        &came.outcome["reached"],
+        &came.outcome["ended"],
+    );
     assert_eq!(
         (came.status, &came.code, told),
         (
             status,
             &Value::from(code),
-            (&Value::from(delivery), &Value::from(reached), &Value::from(ended))
+            (
+                &Value::from(delivery),
+                &Value::from(reached),
+                &Value::from(ended)
+            )
         ),
         "{}",
         came.outcome
@@ -47,14 +59,20 @@ async fn refused_connection() {
     let port = RefusingPort::new();
     let exchange = Exchange::start(port.address, quick());
     let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client.post_json("/", None, &[], &call("SendMessage", 1)).await.unwrap();
+    let response = client
+        .post_json("/", None, &[], &call("SendMessage", 1))
+        .await
+        .unwrap();
     assert_eq!(response.status, 502);
     let outcome = exchange.outcome().await;
     assert_eq!(outcome["delivery"], "connect_failed");
     assert_eq!(outcome["reached"], "no");
     assert_eq!(outcome["attempts"][0]["error"], "refused");
     // The caller's connection lives on.
-    let again = client.post_json("/", None, &[], &call("SendMessage", 1)).await.unwrap();
+    let again = client
+        .post_json("/", None, &[], &call("SendMessage", 1))
+        .await
+        .unwrap();
     assert_eq!(again.status, 502);
 }
 
@@ -62,7 +80,14 @@ async fn refused_connection() {
 async fn closes_at_once() {
     let agent = RawAgent::start([Act::Close]).await;
     let came = one(&agent, quick(), &call("SendMessage", 1)).await;
-    says(&came, 502, -32603, "sent_no_response", "maybe", "agent_closed");
+    says(
+        &came,
+        502,
+        -32603,
+        "sent_no_response",
+        "maybe",
+        "agent_closed",
+    );
 }
 
 #[tokio::test]
@@ -72,14 +97,25 @@ async fn resets_at_once() {
     assert_eq!(came.status, 502);
     // The reset may arrive before our first write is made, or after the kernel took it.
     let delivery = came.outcome["delivery"].as_str().unwrap();
-    assert!(matches!(delivery, "sent_no_response" | "connect_failed"), "{}", came.outcome);
+    assert!(
+        matches!(delivery, "sent_no_response" | "connect_failed"),
+        "{}",
+        came.outcome
+    );
 }
 
 #[tokio::test]
 async fn reads_the_header_only_and_closes() {
     let agent = RawAgent::start([Act::HeadThenClose]).await;
     let came = one(&agent, quick(), &call("SendMessage", 1)).await;
-    says(&came, 502, -32603, "sent_no_response", "maybe", "agent_closed");
+    says(
+        &came,
+        502,
+        -32603,
+        "sent_no_response",
+        "maybe",
+        "agent_closed",
+    );
 }
 
 #[tokio::test]
@@ -88,7 +124,10 @@ async fn never_reads_a_large_body() {
     let came = one(&agent, quick(), &call("SendMessage", 9_000_000)).await;
     says(&came, 504, -32603, "sent_partial", "maybe", "unary_timeout");
     let attempt = &came.outcome["attempts"][0];
-    assert!(attempt["bytes_sent"].as_u64().unwrap() < 9_000_000, "{attempt}");
+    assert!(
+        attempt["bytes_sent"].as_u64().unwrap() < 9_000_000,
+        "{attempt}"
+    );
     assert!(attempt["tcp"]["bytes_acked"].is_u64(), "{attempt}");
 }
 
@@ -96,7 +135,14 @@ async fn never_reads_a_large_body() {
 async fn reads_all_and_closes_and_is_not_asked_twice() {
     let agent = RawAgent::start([Act::ReadThenClose, Act::Answer(json_answer(200, ANSWER))]).await;
     let came = one(&agent, quick(), &call("SendMessage", 1)).await;
-    says(&came, 502, -32603, "sent_no_response", "maybe", "agent_closed");
+    says(
+        &came,
+        502,
+        -32603,
+        "sent_no_response",
+        "maybe",
+        "agent_closed",
+    );
     assert_eq!(agent.counts().requests(), 1, "a message was sent twice");
 }
 
@@ -104,7 +150,14 @@ async fn reads_all_and_closes_and_is_not_asked_twice() {
 async fn reads_all_and_hangs() {
     let agent = RawAgent::start([Act::Hang]).await;
     let came = one(&agent, quick(), &call("SendMessage", 1)).await;
-    says(&came, 504, -32603, "sent_no_response", "maybe", "unary_timeout");
+    says(
+        &came,
+        504,
+        -32603,
+        "sent_no_response",
+        "maybe",
+        "unary_timeout",
+    );
 }
 
 #[tokio::test]
@@ -112,7 +165,14 @@ async fn dies_in_the_middle_of_a_unary_reply() {
     let cut = json_answer(200, ANSWER);
     let agent = RawAgent::start([Act::AnswerThenClose(cut[..cut.len() - 9].to_vec())]).await;
     let came = one(&agent, quick(), &call("SendMessage", 1)).await;
-    says(&came, 502, -32603, "response_partial", "yes", "agent_closed");
+    says(
+        &came,
+        502,
+        -32603,
+        "response_partial",
+        "yes",
+        "agent_closed",
+    );
 }
 
 #[tokio::test]
@@ -122,7 +182,10 @@ async fn dies_in_the_middle_of_a_stream() {
     let agent = RawAgent::start([Act::AnswerThenReset(answer)]).await;
     let exchange = Exchange::start(agent.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
-    client.send(&posted(&call("SendStreamingMessage", 1))).await.unwrap();
+    client
+        .send(&posted(&call("SendStreamingMessage", 1)))
+        .await
+        .unwrap();
     let mut head = client.head().await.unwrap().unwrap();
     assert_eq!(head.status, 200);
     let mut cut = None;
@@ -155,9 +218,15 @@ async fn answers_before_it_has_read_the_body() {
     let mut client = Client::connect(exchange.address).await.unwrap();
     let body = call("SendMessage", 5_000_000);
     let response = client.post_json("/", None, &[], &body).await.unwrap();
-    assert_eq!((response.status, response.text()), (413, refusal.to_owned()));
+    assert_eq!(
+        (response.status, response.text()),
+        (413, refusal.to_owned())
+    );
     // The half-written connection is not used again.
-    let response = client.post_json("/", None, &[], &call("SendMessage", 1)).await.unwrap();
+    let response = client
+        .post_json("/", None, &[], &call("SendMessage", 1))
+        .await
+        .unwrap();
     assert_eq!(response.status, 200);
     assert_eq!(agent.counts().connections, 2);
     let outcomes = exchange.outcomes(2).await;
@@ -175,11 +244,30 @@ async fn a_pooled_connection_that_was_closed_is_no_attempt() {
     let exchange = Exchange::start(agent.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
     let body = call("SendMessage", 1);
-    assert_eq!(client.post_json("/", None, &[], &body).await.unwrap().status, 200);
+    assert_eq!(
+        client
+            .post_json("/", None, &[], &body)
+            .await
+            .unwrap()
+            .status,
+        200
+    );
     agent.until("the connection to end", |c| c.ended >= 1).await;
-    assert_eq!(client.post_json("/", None, &[], &body).await.unwrap().status, 200);
+    assert_eq!(
+        client
+            .post_json("/", None, &[], &body)
+            .await
+            .unwrap()
+            .status,
+        200
+    );
     let outcomes = exchange.outcomes(2).await;
-    assert_eq!(outcomes[1]["attempts"].as_array().unwrap().len(), 1, "{}", outcomes[1]);
+    assert_eq!(
+        outcomes[1]["attempts"].as_array().unwrap().len(),
+        1,
+        "{}",
+        outcomes[1]
+    );
     assert_eq!(outcomes[1]["attempts"][0]["reused"], false);
     assert_eq!(agent.counts().requests(), 2);
 }
@@ -226,9 +314,13 @@ async fn caller_leaves_in_the_middle_of_a_stream() {
     let agent = RawAgent::start([Act::Fed(fed, Then::Close)]).await;
     let exchange = Exchange::start(agent.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
-    client.send(&posted(&call("SendStreamingMessage", 1))).await.unwrap();
+    client
+        .send(&posted(&call("SendStreamingMessage", 1)))
+        .await
+        .unwrap();
     feed.send(stream_head()).unwrap();
-    feed.send(chunk(&event("t1", "TASK_STATE_WORKING"))).unwrap();
+    feed.send(chunk(&event("t1", "TASK_STATE_WORKING")))
+        .unwrap();
     let mut head = client.head().await.unwrap().unwrap();
     client.body_until(&mut head, "t1").await.unwrap();
     drop(client);
@@ -246,12 +338,19 @@ async fn a_silent_stream_is_cut() {
     let agent = RawAgent::start([Act::Fed(fed, Then::Close)]).await;
     let exchange = Exchange::start(agent.address, quick());
     let mut client = Client::connect(exchange.address).await.unwrap();
-    client.send(&posted(&call("SendStreamingMessage", 1))).await.unwrap();
+    client
+        .send(&posted(&call("SendStreamingMessage", 1)))
+        .await
+        .unwrap();
     feed.send(stream_head()).unwrap();
-    feed.send(chunk(&event("t1", "TASK_STATE_WORKING"))).unwrap();
+    feed.send(chunk(&event("t1", "TASK_STATE_WORKING")))
+        .unwrap();
     let mut head = client.head().await.unwrap().unwrap();
     client.body_until(&mut head, "t1").await.unwrap();
-    assert!(client.piece(&mut head).await.is_err(), "a cut stream ended like a whole one");
+    assert!(
+        client.piece(&mut head).await.is_err(),
+        "a cut stream ended like a whole one"
+    );
     assert_eq!(exchange.outcome().await["ended"], "idle_timeout");
 }
 
@@ -262,6 +361,11 @@ fn event(task: &str, state: &str) -> String {
 }
 
 fn posted(body: &str) -> Vec<u8> {
-    let head = request_head("POST", "/", &[("Content-Type", "application/json")], Some(body.len()));
+    let head = request_head(
+        "POST",
+        "/",
+        &[("Content-Type", "application/json")],
+        Some(body.len()),
+    );
     format!("{head}{body}").into_bytes()
 }

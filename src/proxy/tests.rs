@@ -16,8 +16,8 @@ use crate::audit::record::Surface;
 use crate::config::snapshot::{Agent, Limits, Snapshot};
 use crate::pipeline::recorder::Arrival;
 use crate::pipeline::{Permit, Recorder};
-use crate::test_support::memory_journal::MemoryJournal;
 use crate::test_support::gates::gate_for;
+use crate::test_support::memory_journal::MemoryJournal;
 use async_trait::async_trait;
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
@@ -74,18 +74,34 @@ impl Exchange {
         let address = bound.address;
         let (stop, stopped) = watch::channel(false);
         bound.start("exchange", Bare(Arc::new(app)), stopped);
-        Exchange { address, journal, stop }
+        Exchange {
+            address,
+            journal,
+            stop,
+        }
     }
 
     /// The outcome record of the only call so far.
     async fn outcome(&self) -> Value {
-        let records = self.journal.until("an outcome", |r| count(r, "outcome") >= 1).await;
-        records.into_iter().rfind(|r| r["kind"] == "outcome").unwrap()
+        let records = self
+            .journal
+            .until("an outcome", |r| count(r, "outcome") >= 1)
+            .await;
+        records
+            .into_iter()
+            .rfind(|r| r["kind"] == "outcome")
+            .unwrap()
     }
 
     async fn outcomes(&self, many: usize) -> Vec<Value> {
-        let records = self.journal.until("outcomes", |r| count(r, "outcome") >= many).await;
-        records.into_iter().filter(|r| r["kind"] == "outcome").collect()
+        let records = self
+            .journal
+            .until("outcomes", |r| count(r, "outcome") >= many)
+            .await;
+        records
+            .into_iter()
+            .filter(|r| r["kind"] == "outcome")
+            .collect()
     }
 }
 
@@ -158,18 +174,31 @@ async fn line(
     let agent: Arc<Agent> = snapshot.agents[0].clone();
     recorder.surface = Surface::Agent;
     recorder.agent = Some(agent.clone());
-    let body = body::read(session, agent.limits.body).await.map_err(|fault| match fault {
-        body::BodyFault::Refuse(fault, code) => {
-            Failure::Rejected(crate::pipeline::Rejection::plain(fault, code))
-        }
-        body::BodyFault::CallerLeft => Failure::CallerLeft,
-    })?;
-    let rules = ReadRules { versions: Versions { v0_3: true, v1_0: true }, ..ReadRules::default() };
+    let body = body::read(session, agent.limits.body)
+        .await
+        .map_err(|fault| match fault {
+            body::BodyFault::Refuse(fault, code) => {
+                Failure::Rejected(crate::pipeline::Rejection::plain(fault, code))
+            }
+            body::BodyFault::CallerLeft => Failure::CallerLeft,
+        })?;
+    let rules = ReadRules {
+        versions: Versions {
+            v0_3: true,
+            v1_0: true,
+        },
+        ..ReadRules::default()
+    };
     let said = head::read(&session.req_header().headers, None).unwrap();
     recorder.call = Some(parse(Binding::JsonRpc, &said, &body, &rules).unwrap());
     let recorded = recorder.intend().await.unwrap();
     let permit = Permit::for_exchange_tests(&recorded);
-    let order =
-        Order { permit, agent, target: "/".into(), body, a2a_version: Some(Version::V1_0) };
+    let order = Order {
+        permit,
+        agent,
+        target: "/".into(),
+        body,
+        a2a_version: Some(Version::V1_0),
+    };
     forward(app, session, recorder, order).await
 }

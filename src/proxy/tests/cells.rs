@@ -31,7 +31,11 @@ async fn cell(padding: usize, chunked: bool) {
         }
         client.send(&request).await.unwrap();
         let response = client.response().await.unwrap();
-        assert_eq!((response.status, response.text()), (200, ANSWER.to_owned()), "round {round}");
+        assert_eq!(
+            (response.status, response.text()),
+            (200, ANSWER.to_owned()),
+            "round {round}"
+        );
     }
     let counts = agent.counts();
     assert_eq!(counts.requests(), 3);
@@ -41,7 +45,10 @@ async fn cell(padding: usize, chunked: bool) {
         assert_eq!(seen.field("content-length"), Some(body.len().to_string()));
         assert_eq!(seen.field("transfer-encoding"), None);
     }
-    assert_eq!(counts.connections, 1, "the agent's connection was not used again");
+    assert_eq!(
+        counts.connections, 1,
+        "the agent's connection was not used again"
+    );
     for outcome in exchange.outcomes(3).await {
         assert_eq!(outcome["delivery"], "responded");
         assert_eq!(outcome["attempts"][0]["bytes_sent"], body.len());
@@ -85,9 +92,16 @@ async fn pipelined_requests_are_answered_in_order() {
     let exchange = Exchange::start(agent.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
     let body = call("SendMessage", 1);
-    let head =
-        request_head("POST", "/", &[("Content-Type", "application/json")], Some(body.len()));
-    client.send(format!("{head}{body}{head}{body}").as_bytes()).await.unwrap();
+    let head = request_head(
+        "POST",
+        "/",
+        &[("Content-Type", "application/json")],
+        Some(body.len()),
+    );
+    client
+        .send(format!("{head}{body}{head}{body}").as_bytes())
+        .await
+        .unwrap();
     for _ in 0..2 {
         assert_eq!(client.response().await.unwrap().text(), ANSWER);
     }
