@@ -1,7 +1,11 @@
-//! Who is calling: issuers, keys, tokens, principals.
+//! Who is calling.
 //!
-//! Answers: may this token stand for a caller, and for whom. May import: `source`, `a2a`.
-//! Invariants: absent, malformed or doubled input never widens access (I-3); a key of one issuer
-//! never validates a token that names another. Start reading at [`issuer`].
+//! Answers: is this token good, whose is it, how far does it reach. May import: `source`, `a2a`
+//! (for strict JSON). Invariants: what is absent, malformed, doubled or not understood never widens
+//! (I-3); nothing unverified outlives the signature check; no token appears in any error (I-9).
+//! Start reading at [`principal`].
 
 pub mod issuer;
+pub mod principal;
+
+pub use principal::{ClaimState, ClaimValue, Principal};

@@ -97,3 +97,66 @@ pub trait Journal: Send + Sync {
     /// `None` when records can be written; otherwise why not, for readiness.
     fn trouble(&self) -> Option<JournalError>;
 }
+
+/// Whom a task or context belongs to: issuer entry and subject (`design.md` section 2).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner(pub std::sync::Arc<str>);
+
+/// Which kind of id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IdKind {
+    /// A task.
+    Task,
+    /// A context.
+    Context,
+}
+
+/// What the store knows of an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owned {
+    /// Whose it is.
+    pub owner: Owner,
+    /// The skill that its task was started with, if one was established.
+    pub skill: Option<std::sync::Arc<str>>,
+    /// For a task: its context.
+    pub context: Option<Box<str>>,
+}
+
+/// The outcome of claiming or binding an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimed {
+    /// It was nobody's and is the owner's now.
+    New,
+    /// It was the owner's already.
+    Already,
+    /// It is somebody else's; nothing was changed.
+    Foreign,
+}
+
+/// The ownership store did not answer. Calls that name ids are refused (invariant I-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreError;
+
+/// Who owns which task and context. Ids of different agents are different ids.
+#[async_trait::async_trait]
+pub trait OwnershipStore: Send + Sync {
+    /// Who owns an id of an agent; `None` when nobody does.
+    async fn owned(&self, agent: &str, kind: IdKind, id: &str)
+    -> Result<Option<Owned>, StoreError>;
+    /// Makes an id the owner's unless it is somebody's, atomically.
+    async fn claim(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &str,
+        owned: Owned,
+    ) -> Result<Claimed, StoreError>;
+    /// Gives up a claim that was `New`, if it is still the owner's and has not been bound since.
+    async fn release(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &str,
+        owner: &Owner,
+    ) -> Result<(), StoreError>;
+}

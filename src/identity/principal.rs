@@ -1,0 +1,59 @@
+//! [`Principal`]: a verified caller. It says who, never may (CA-2).
+
+use super::issuer::Grant;
+use std::sync::Arc;
+
+/// A value of a declared claim.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClaimValue {
+    /// A string.
+    String(Box<str>),
+    /// A number.
+    Number(f64),
+    /// A boolean.
+    Boolean(bool),
+    /// An array of strings, or the pieces of a space-separated string.
+    Strings(Vec<Box<str>>),
+}
+
+/// What stands in a token under a declared claim (PR-2).
+#[derive(Debug, Clone, PartialEq)]
+pub enum ClaimState {
+    /// A value of the declared type.
+    Value(ClaimValue),
+    /// Nothing.
+    Missing,
+    /// `null`.
+    Null,
+    /// A value of another type; an array with one wrong element too (PR-4).
+    WrongType,
+}
+
+/// A verified caller.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Principal {
+    /// Position of its issuer in the configuration.
+    pub issuer_index: usize,
+    /// Its issuer's configured name (IS-6: a subject is nothing without its issuer).
+    pub issuer: Arc<str>,
+    /// `sub`.
+    pub subject: Box<str>,
+    /// `client_id`, or `azp` where the profile says so.
+    pub client: Option<Box<str>>,
+    /// `jti`.
+    pub token_id: Option<Box<str>>,
+    /// The pieces of `scope`, for the reserved name `scopes`.
+    pub scopes: Vec<Box<str>>,
+    /// The reach of its token; `None` may do nothing (GR-1).
+    pub grant: Option<Grant>,
+    /// The issuer's declared claims, in the order of their declaration.
+    pub claims: Vec<ClaimState>,
+    /// `exp` in seconds, rounded down (CL-14).
+    pub expires: i64,
+    /// `nbf` in seconds, rounded up.
+    pub not_before: Option<i64>,
+    /// `iat` in seconds, rounded up.
+    pub issued: Option<i64>,
+    /// RFC 7638 thumbprint of the key that verified it.
+    pub key: [u8; 32],
+}
