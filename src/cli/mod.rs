@@ -6,6 +6,7 @@
 
 mod check;
 pub mod demo_agent;
+pub mod dev_issuer;
 mod run;
 mod schema;
 pub mod server;

@@ -10,6 +10,7 @@ pub mod fake_agent;
 pub mod gates;
 pub mod gateway;
 pub mod http1;
+pub mod issuer;
 pub mod memory_journal;
 pub mod raw_agent;
 
