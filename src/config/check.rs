@@ -160,6 +160,7 @@ impl Reader<'_> {
             agents,
             issuers: issuers.unwrap_or_default(),
             policies,
+            policy: Arc::default(),
             policy_names,
             audit,
         };

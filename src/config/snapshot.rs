@@ -4,6 +4,7 @@ pub use crate::a2a::card::Interface;
 
 use super::route::Routes;
 use crate::identity::issuer::IssuerConfig;
+use crate::policy::PolicySet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Snapshot {
     pub issuers: Vec<Arc<IssuerConfig>>,
     /// Policy files, in load order.
     pub policies: Vec<PolicyFile>,
+    /// Their rules, compiled; without a policy file it denies everything.
+    pub policy: Arc<PolicySet>,
     /// Policies that must be there: one that vanishes is an error.
     pub policy_names: Vec<Box<str>>,
     /// The journal's settings.

@@ -1,9 +1,13 @@
 //! Whether a caller may make a call.
 //!
 //! Answers: allow or deny, by which rule, and what came nearest. May import: `source`, `a2a`,
-//! `identity`. Invariants: default deny; anything that is not known never widens (I-3). Start
-//! reading at [`decision`].
+//! `identity`. Invariants: default deny; a firing deny beats every allow and order never matters;
+//! anything that is not known never widens (I-3). Start reading at [`decide()`], then [`decision`].
 
+pub mod decide;
 pub mod decision;
+pub mod index;
 
-pub use decision::{Decision, Effect};
+pub use decide::{Asked, AskedSkill, Question, claims_used, decide, may_ever};
+pub use decision::{Decision, Effect, Near};
+pub use index::PolicySet;

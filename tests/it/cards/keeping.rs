@@ -68,6 +68,7 @@ fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
         agents,
         issuers: Vec::new(),
         policies: Vec::new(),
+        policy: std::sync::Arc::default(),
         policy_names: Vec::new(),
         audit: Audit {
             dir: "journal".into(),

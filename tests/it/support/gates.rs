@@ -54,6 +54,7 @@ pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) 
         agents,
         issuers: Vec::new(),
         policies: Vec::new(),
+        policy: std::sync::Arc::default(),
         policy_names: Vec::new(),
         audit: Audit {
             dir: "unused".into(),
