@@ -11,4 +11,5 @@
 pub mod card_fetch;
 pub mod clock;
 pub mod journal;
+pub mod ownership_memory;
 pub mod random;

@@ -6,6 +6,7 @@
 //! reading at [`gate`].
 
 pub mod attempts;
+pub mod bind;
 pub mod cards;
 mod events;
 pub mod gate;
@@ -16,12 +17,15 @@ pub mod permit;
 pub mod ports;
 pub mod recorder;
 pub mod rejection;
+pub mod relate;
 pub mod request_id;
 
 pub use attempts::{Attempts, Sizes};
+pub use bind::Binder;
 pub use gate::{Gate, Live};
 pub use observe::{Observer, ReplyNote};
 pub use permit::Permit;
 pub use recorder::Recorder;
 pub use rejection::{Challenge, Rejection, ScopeHint};
+pub use relate::{Related, Unrelated, relate};
 pub use request_id::RequestId;

@@ -1,5 +1,6 @@
-//! What a reply reveals, noted before any of it leaves.
+//! What a reply reveals, noted and bound before any of it leaves.
 
+use super::bind::{Binder, Unbound};
 use crate::a2a::reader::ArtifactNote;
 use crate::a2a::{Event, EventKind, Fault, TaskState};
 use crate::audit::record::{Ended, Judged};
@@ -82,21 +83,37 @@ impl ReplyNote {
 pub struct Observer<'a> {
     /// What has been seen; it belongs to the request's recorder.
     pub note: &'a mut ReplyNote,
+    binder: Option<Binder<'a>>,
 }
 
-impl Observer<'_> {
+impl<'a> Observer<'a> {
+    /// An observer that binds what events name. Only replies of the backend surface, which have
+    /// no events, go without a binder.
+    pub fn new(note: &'a mut ReplyNote, binder: Option<Binder<'a>>) -> Observer<'a> {
+        Observer { note, binder }
+    }
+
     /// The reply's header came.
     pub fn header(&mut self, status: u16, now: Duration) {
         self.note.http_status = status;
         self.note.header_at = Some(now);
     }
 
-    /// Notes an event before its bytes leave; an error cuts the reply.
+    /// Notes an event and binds its ids, before its bytes leave; an error cuts the reply.
     pub async fn observe(&mut self, event: &Event) -> Result<(), (Ended, Fault)> {
-        self.note.event(event).map_err(|code| {
-            self.note.malformed = Some(code);
-            (Ended::Malformed, Fault::InvalidAgentResponse)
-        })
+        let noted = self.note.event(event).map_err(Unbound::Agent);
+        let bound = match (noted, &mut self.binder) {
+            (Ok(()), Some(binder)) => binder.bind(event).await,
+            (noted, _) => noted,
+        };
+        match bound {
+            Ok(()) => Ok(()),
+            Err(Unbound::Agent(code)) => {
+                self.note.malformed = Some(code);
+                Err((Ended::Malformed, Fault::InvalidAgentResponse))
+            }
+            Err(Unbound::Store) => Err((Ended::StoreFailed, Fault::Unavailable)),
+        }
     }
 }
 

@@ -1,8 +1,9 @@
-//! What the pipeline needs from outside: time, randomness, the journal.
+//! What the pipeline needs from outside: time, randomness, the journal, and who owns what.
 //!
 //! Adapters implement these; [`crate::cli`] hands them in. Tests have their own.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -99,8 +100,18 @@ pub trait Journal: Send + Sync {
 }
 
 /// Whom a task or context belongs to: issuer entry and subject (`design.md` section 2).
+///
+/// Owners are compared and nothing else: there is no owner that stands for everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Owner(pub std::sync::Arc<str>);
+pub struct Owner(pub Arc<str>);
+
+impl Owner {
+    /// The owner key of a subject of a configured issuer. Names of issuers have no `/`, so two
+    /// different pairs never make one key.
+    pub fn new(issuer: &str, subject: &str) -> Owner {
+        Owner(format!("{issuer}/{subject}").into())
+    }
+}
 
 /// Which kind of id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,47 +122,56 @@ pub enum IdKind {
     Context,
 }
 
-/// What the store knows of an id.
+/// What the store knows of an id. Cloning allocates nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owned {
     /// Whose it is.
     pub owner: Owner,
     /// The skill that its task was started with, if one was established.
-    pub skill: Option<std::sync::Arc<str>>,
+    pub skill: Option<Arc<str>>,
     /// For a task: its context.
-    pub context: Option<Box<str>>,
+    pub context: Option<Arc<str>>,
 }
 
 /// The outcome of claiming or binding an id.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claimed {
-    /// It was nobody's and is the owner's now.
+    /// It is the owner's now. From [`OwnershipStore::claim`]: not for certain yet, and to be
+    /// released if nothing reached the agent.
     New,
-    /// It was the owner's already.
+    /// It was bound to the owner already.
     Already,
     /// It is somebody else's; nothing was changed.
     Foreign,
 }
 
-/// The ownership store did not answer. Calls that name ids are refused (invariant I-5).
+/// The ownership store did not answer, or has no room. Calls that name ids are refused (I-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreError;
 
 /// Who owns which task and context. Ids of different agents are different ids.
+///
+/// An id belongs to at most one owner, and is given up in two ways only: its last claim is
+/// released before it was bound, or it was neither claimed nor bound for the configured `ttl`.
+/// A store that has no room refuses new ids; it never forgets one to make room.
 #[async_trait::async_trait]
 pub trait OwnershipStore: Send + Sync {
-    /// Who owns an id of an agent; `None` when nobody does.
+    /// Who owns an id of an agent; `None` when nobody does. Looking prolongs nothing.
     async fn owned(&self, agent: &str, kind: IdKind, id: &str)
     -> Result<Option<Owned>, StoreError>;
-    /// Makes an id the owner's unless it is somebody's, atomically.
+    /// Makes an id the owner's unless it is somebody's, atomically, on the caller's word alone.
+    ///
+    /// Claims are counted: of two calls that claim one id, one may release it while the other
+    /// has reached the agent, and the id must not become free.
     async fn claim(
         &self,
         agent: &str,
         kind: IdKind,
         id: &str,
-        owned: Owned,
+        owner: &Owner,
     ) -> Result<Claimed, StoreError>;
-    /// Gives up a claim that was `New`, if it is still the owner's and has not been bound since.
+    /// Gives up one claim that was [`Claimed::New`]; with the last one the id is nobody's again,
+    /// unless it has been bound since.
     async fn release(
         &self,
         agent: &str,
@@ -159,4 +179,17 @@ pub trait OwnershipStore: Send + Sync {
         id: &str,
         owner: &Owner,
     ) -> Result<(), StoreError>;
+    /// Makes an id the owner's for certain, since the agent named it in a reply to the owner.
+    ///
+    /// The skill and context that were bound first stay; one that was not known is added.
+    async fn bind(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &str,
+        owned: &Owned,
+    ) -> Result<Claimed, StoreError>;
+    /// `None` when new ids can be bound. Otherwise a call that could start a task is refused
+    /// before it reaches the agent, as its task could not be given to anybody.
+    fn trouble(&self) -> Option<StoreError>;
 }

@@ -106,9 +106,7 @@ pub async fn forward(
         transport: &app.links.transport,
         clock,
     };
-    let mut observer = Observer {
-        note: &mut recorder.reply,
-    };
+    let mut observer = Observer::new(&mut recorder.reply, None);
     let relayed = relay(session, upstream, plan, &mut observer).await;
     match relayed.fault {
         Some(fault) => Err(Failure::Ended {

@@ -1,0 +1,303 @@
+//! [`MemoryStore`]: who owns what, in this process; a restart forgets it all.
+
+use crate::pipeline::ports::{Claimed, Clock, IdKind, Owned, Owner, OwnershipStore, StoreError};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Most ids that are kept by default; about 250 bytes each.
+pub const MAX_ENTRIES: usize = 1_000_000;
+/// Parts with a lock of their own. A power of two.
+const SHARDS: usize = 64;
+/// How often at most a full store looks through one shard for expired ids.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Bindings in memory, bounded in number and time.
+///
+/// An operation takes one lock, for a few hash lookups; looking allocates nothing. Time is
+/// monotonic, so that a clock that is set forward frees nobody's ids. Expired ids are unknown at
+/// once, but their memory is taken back only when room is needed.
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    ttl: Duration,
+    max: usize,
+    /// Entries in all shards, expired ones too.
+    count: AtomicUsize,
+    /// The shard that is looked through next when the store is full.
+    next_sweep: AtomicUsize,
+    /// Keyed, as callers choose ids.
+    hasher: RandomState,
+    shards: Box<[Mutex<Shard>]>,
+}
+
+#[derive(Default)]
+struct Shard {
+    agents: HashMap<Box<str>, Ids>,
+    swept_at: Option<Duration>,
+}
+
+#[derive(Default)]
+struct Ids {
+    tasks: HashMap<Box<str>, Entry>,
+    contexts: HashMap<Box<str>, Entry>,
+}
+
+struct Entry {
+    owned: Owned,
+    /// Monotonic; from then on the id is nobody's.
+    expires: Duration,
+    /// Claims that have not been released.
+    claims: u32,
+    bound: bool,
+}
+
+impl Ids {
+    fn of(&self, kind: IdKind) -> &HashMap<Box<str>, Entry> {
+        match kind {
+            IdKind::Task => &self.tasks,
+            IdKind::Context => &self.contexts,
+        }
+    }
+
+    fn of_mut(&mut self, kind: IdKind) -> &mut HashMap<Box<str>, Entry> {
+        match kind {
+            IdKind::Task => &mut self.tasks,
+            IdKind::Context => &mut self.contexts,
+        }
+    }
+}
+
+impl Shard {
+    fn get_mut(&mut self, agent: &str, kind: IdKind, id: &str) -> Option<&mut Entry> {
+        self.agents.get_mut(agent)?.of_mut(kind).get_mut(id)
+    }
+
+    fn insert(&mut self, agent: &str, kind: IdKind, id: &str, entry: Entry) {
+        if !self.agents.contains_key(agent) {
+            self.agents.insert(agent.into(), Ids::default());
+        }
+        if let Some(ids) = self.agents.get_mut(agent) {
+            ids.of_mut(kind).insert(id.into(), entry);
+        }
+    }
+}
+
+impl MemoryStore {
+    /// An empty store for at most `max` ids, each kept until `ttl` after its last use.
+    pub fn new(clock: Arc<dyn Clock>, ttl: Duration, max: usize) -> MemoryStore {
+        MemoryStore {
+            clock,
+            ttl,
+            max,
+            count: AtomicUsize::new(0),
+            next_sweep: AtomicUsize::new(0),
+            hasher: RandomState::new(),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    fn shard(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &str,
+    ) -> Result<MutexGuard<'_, Shard>, StoreError> {
+        let hash = self.hasher.hash_one((agent, kind, id));
+        let index = usize::try_from(hash % SHARDS as u64).unwrap_or_default();
+        self.lock(index)
+    }
+
+    /// A lock that a panic has poisoned protects what cannot be trusted: the store fails closed.
+    fn lock(&self, index: usize) -> Result<MutexGuard<'_, Shard>, StoreError> {
+        let shard = self.shards.get(index).ok_or(StoreError)?;
+        shard.lock().map_err(|_| StoreError)
+    }
+
+    /// Takes the room of one more entry.
+    fn reserve(&self) -> Result<(), StoreError> {
+        let more = |count: usize| (count < self.max).then_some(count + 1);
+        let taken = self
+            .count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.map(drop).map_err(|_| StoreError)
+    }
+
+    /// Takes back the memory of one shard's expired ids. Bounded: one shard at a time, and each
+    /// no oftener than [`SWEEP_EVERY`], so that a full store does not get slow as well.
+    fn sweep(&self, now: Duration) -> Result<(), StoreError> {
+        let index = self.next_sweep.fetch_add(1, Ordering::Relaxed) % SHARDS;
+        let mut shard = self.lock(index)?;
+        if shard.swept_at.is_some_and(|at| now < at + SWEEP_EVERY) {
+            return Ok(());
+        }
+        shard.swept_at = Some(now);
+        let mut gone = 0;
+        for ids in shard.agents.values_mut() {
+            for entries in [&mut ids.tasks, &mut ids.contexts] {
+                let before = entries.len();
+                entries.retain(|_, entry| now < entry.expires);
+                gone += before - entries.len();
+            }
+        }
+        self.count.fetch_sub(gone, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Applies `change` to an id's live entry, or stores what `new` makes.
+    fn change(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &str,
+        change: impl Fn(&mut Entry) -> Claimed,
+        new: impl Fn() -> Entry,
+    ) -> Result<Claimed, StoreError> {
+        let now = self.clock.monotonic();
+        let expires = now + self.ttl;
+        for swept in [false, true] {
+            let mut shard = self.shard(agent, kind, id)?;
+            if let Some(entry) = shard.get_mut(agent, kind, id) {
+                if now >= entry.expires {
+                    *entry = Entry { expires, ..new() };
+                    return Ok(Claimed::New);
+                }
+                let claimed = change(entry);
+                if claimed != Claimed::Foreign {
+                    entry.expires = expires;
+                }
+                return Ok(claimed);
+            }
+            if self.reserve().is_ok() {
+                let entry = Entry { expires, ..new() };
+                shard.insert(agent, kind, id, entry);
+                return Ok(Claimed::New);
+            }
+            drop(shard);
+            if !swept {
+                self.sweep(now)?;
+            }
+        }
+        Err(StoreError)
+    }
+}
+
+#[async_trait::async_trait]
+impl OwnershipStore for MemoryStore {
+    async fn owned(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &str,
+    ) -> Result<Option<Owned>, StoreError> {
+        let now = self.clock.monotonic();
+        let shard = self.shard(agent, kind, id)?;
+        let entry = shard.agents.get(agent).and_then(|i| i.of(kind).get(id));
+        Ok(entry
+            .filter(|entry| now < entry.expires)
+            .map(|entry| entry.owned.clone()))
+    }
+
+    async fn claim(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &str,
+        owner: &Owner,
+    ) -> Result<Claimed, StoreError> {
+        self.change(
+            agent,
+            kind,
+            id,
+            |entry| {
+                if entry.owned.owner != *owner {
+                    Claimed::Foreign
+                } else if entry.bound {
+                    Claimed::Already
+                } else {
+                    entry.claims = entry.claims.saturating_add(1);
+                    Claimed::New
+                }
+            },
+            || Entry {
+                owned: Owned {
+                    owner: owner.clone(),
+                    skill: None,
+                    context: None,
+                },
+                expires: Duration::ZERO,
+                claims: 1,
+                bound: false,
+            },
+        )
+    }
+
+    async fn release(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &str,
+        owner: &Owner,
+    ) -> Result<(), StoreError> {
+        let mut shard = self.shard(agent, kind, id)?;
+        let Some(entry) = shard.get_mut(agent, kind, id) else {
+            return Ok(());
+        };
+        if entry.bound || entry.owned.owner != *owner {
+            return Ok(());
+        }
+        entry.claims = entry.claims.saturating_sub(1);
+        if entry.claims == 0
+            && let Some(ids) = shard.agents.get_mut(agent)
+            && ids.of_mut(kind).remove(id).is_some()
+        {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    async fn bind(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &str,
+        owned: &Owned,
+    ) -> Result<Claimed, StoreError> {
+        self.change(
+            agent,
+            kind,
+            id,
+            |entry| {
+                if entry.owned.owner != owned.owner {
+                    return Claimed::Foreign;
+                }
+                let known = &mut entry.owned;
+                known.skill = known.skill.take().or_else(|| owned.skill.clone());
+                known.context = known.context.take().or_else(|| owned.context.clone());
+                if std::mem::replace(&mut entry.bound, true) {
+                    Claimed::Already
+                } else {
+                    Claimed::New
+                }
+            },
+            || Entry {
+                owned: owned.clone(),
+                expires: Duration::ZERO,
+                claims: 0,
+                bound: true,
+            },
+        )
+    }
+
+    fn trouble(&self) -> Option<StoreError> {
+        if self.count.load(Ordering::Relaxed) < self.max {
+            return None;
+        }
+        // Nothing else would look for expired ids while every new task is refused.
+        if self.sweep(self.clock.monotonic()).is_err() {
+            return Some(StoreError);
+        }
+        (self.count.load(Ordering::Relaxed) >= self.max).then_some(StoreError)
+    }
+}
