@@ -7,6 +7,7 @@
 
 pub mod attempts;
 pub mod bind;
+pub mod authenticate;
 pub mod cards;
 mod events;
 pub mod gate;
@@ -19,9 +20,11 @@ pub mod recorder;
 pub mod rejection;
 pub mod relate;
 pub mod request_id;
+pub mod token_cache;
 
 pub use attempts::{Attempts, Sizes};
 pub use bind::Binder;
+pub use authenticate::{Verified, authenticate};
 pub use gate::{Gate, Live};
 pub use observe::{Observer, ReplyNote};
 pub use permit::Permit;
