@@ -74,6 +74,18 @@ impl Shard {
         self.agents.get_mut(agent)?.of_mut(kind).get_mut(id)
     }
 
+    fn forget_expired(&mut self, now: Duration) -> usize {
+        let mut gone = 0;
+        for ids in self.agents.values_mut() {
+            for entries in [&mut ids.tasks, &mut ids.contexts] {
+                let before = entries.len();
+                entries.retain(|_, entry| now < entry.expires);
+                gone += before - entries.len();
+            }
+        }
+        gone
+    }
+
     fn insert(&mut self, agent: &str, kind: IdKind, id: &str, entry: Entry) {
         if !self.agents.contains_key(agent) {
             self.agents.insert(agent.into(), Ids::default());
@@ -124,24 +136,22 @@ impl MemoryStore {
         taken.map(drop).map_err(|_| StoreError)
     }
 
-    /// Takes back the memory of one shard's expired ids. Bounded: one shard at a time, and each
+    /// Takes back the memory of expired ids, until there is some room. A shard is looked through
     /// no oftener than [`SWEEP_EVERY`], so that a full store does not get slow as well.
     fn sweep(&self, now: Duration) -> Result<(), StoreError> {
-        let index = self.next_sweep.fetch_add(1, Ordering::Relaxed) % SHARDS;
-        let mut shard = self.lock(index)?;
-        if shard.swept_at.is_some_and(|at| now < at + SWEEP_EVERY) {
-            return Ok(());
-        }
-        shard.swept_at = Some(now);
-        let mut gone = 0;
-        for ids in shard.agents.values_mut() {
-            for entries in [&mut ids.tasks, &mut ids.contexts] {
-                let before = entries.len();
-                entries.retain(|_, entry| now < entry.expires);
-                gone += before - entries.len();
+        for _ in 0..SHARDS {
+            let index = self.next_sweep.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            let mut shard = self.lock(index)?;
+            if shard.swept_at.is_some_and(|at| now < at + SWEEP_EVERY) {
+                continue;
+            }
+            shard.swept_at = Some(now);
+            let gone = shard.forget_expired(now);
+            if gone > 0 {
+                self.count.fetch_sub(gone, Ordering::Relaxed);
+                break;
             }
         }
-        self.count.fetch_sub(gone, Ordering::Relaxed);
         Ok(())
     }
 

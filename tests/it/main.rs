@@ -6,6 +6,7 @@ mod cards;
 mod config;
 mod gate;
 mod journal;
+mod ownership;
 mod replies;
 mod support;
 mod tidy;
