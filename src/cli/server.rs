@@ -14,7 +14,8 @@ use crate::config::watch::Reloader;
 use crate::pipeline::Gate;
 use crate::pipeline::gate::Ports;
 use crate::pipeline::metrics::Metrics;
-use crate::pipeline::ports::{Clock, Journal, Random};
+use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random};
+use crate::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use crate::proxy::app::Door;
 use crate::proxy::listen::{Bound, bind};
 use crate::proxy::plain::{Plain, PlainReply};
@@ -91,6 +92,8 @@ pub struct Outside {
     pub random: Arc<dyn Random>,
     /// Where records go.
     pub journal: Arc<dyn Journal>,
+    /// Whose tasks and contexts are whose.
+    pub ownership: Arc<dyn OwnershipStore>,
     /// This process in records.
     pub instance: Box<str>,
 }
@@ -113,9 +116,10 @@ impl Outside {
         let journal = Arc::new(journal);
         Ok((
             Outside {
-                clock,
+                clock: clock.clone(),
                 random,
                 journal: journal.clone(),
+                ownership: Arc::new(MemoryStore::new(clock, snapshot.ownership_ttl, MAX_ENTRIES)),
                 instance,
             },
             journal,
@@ -158,12 +162,14 @@ impl Server {
             clock,
             random,
             journal,
+            ownership,
             instance,
         } = outside;
         let ports = Ports {
             clock,
             random,
             journal,
+            ownership,
             metrics: Arc::new(metrics),
             instance,
         };

@@ -2,8 +2,8 @@
 
 use super::cards::CardStore;
 use super::metrics::{AgentMetrics, Metrics};
-use super::ports::{Clock, Journal, Random, UnixMillis};
 use super::token_cache::TokenCache;
+use super::ports::{Clock, Journal, OwnershipStore, Random, UnixMillis};
 use crate::config::snapshot::Snapshot;
 use crate::identity::Issuers;
 use arc_swap::ArcSwap;
@@ -56,6 +56,8 @@ pub struct Gate {
     pub random: Arc<dyn Random>,
     /// The journal.
     pub journal: Arc<dyn Journal>,
+    /// Whose tasks and contexts are whose.
+    pub ownership: Arc<dyn OwnershipStore>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
     /// This process in records.
@@ -73,6 +75,8 @@ pub struct Ports {
     pub random: Arc<dyn Random>,
     /// The journal.
     pub journal: Arc<dyn Journal>,
+    /// Whose tasks and contexts are whose.
+    pub ownership: Arc<dyn OwnershipStore>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
     /// This process in records.
@@ -86,6 +90,7 @@ impl Gate {
             clock,
             random,
             journal,
+            ownership,
             metrics,
             instance,
         } = ports;
@@ -99,6 +104,7 @@ impl Gate {
             clock,
             random,
             journal,
+            ownership,
             metrics,
             instance,
             reload: AtomicBool::new(false),

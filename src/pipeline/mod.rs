@@ -5,9 +5,10 @@
 //! allow; every request that begins is concluded in journal and metrics, however it ends. Start
 //! reading at [`gate`].
 
+pub mod admit;
 pub mod attempts;
-pub mod bind;
 pub mod authenticate;
+pub mod bind;
 pub mod cards;
 mod events;
 pub mod gate;
@@ -20,6 +21,7 @@ pub mod recorder;
 pub mod rejection;
 pub mod relate;
 pub mod request_id;
+pub mod skill;
 pub mod token_cache;
 
 pub use attempts::{Attempts, Sizes};

@@ -51,6 +51,17 @@ pub enum JournalError {
     Failed,
 }
 
+impl JournalError {
+    /// For records and metrics.
+    pub fn code(self) -> &'static str {
+        match self {
+            JournalError::Full => "journal_full",
+            JournalError::TimedOut => "journal_timed_out",
+            JournalError::Failed => "journal_failed",
+        }
+    }
+}
+
 impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -3,19 +3,23 @@
 //! A refusal, an intent before anything is sent, an outcome at the end. If the request's future is
 //! dropped, or panics, the destructor writes what is known.
 
+use super::authenticate::Verified;
 use super::metrics::AgentMetrics;
 use super::observe::ReplyNote;
 use super::ports::{JournalError, RecordBody, Recorded, UnixMillis};
 use super::request_id::RequestId;
+use super::skill::Skill;
 use super::{Attempts, Gate, Live, Rejection};
 use crate::a2a::Call;
 use crate::audit::record::{
-    Artifacts, Asked, Caller, Decision as DecisionRecord, Delivery, Effect as EffectRecord, Ended,
-    Head, Id, Ids, Intent, Millis, Near, Outcome, Reach, Record, Refusal, Request, Response,
-    Sha256, Skill, Source, Surface, Text, Time, Timing,
+    Artifacts, Asked, Caller, ClaimValue, Claims, Decision as DecisionRecord, Delivery, Effect as EffectRecord, Ended, Grant as GrantRecord,
+    Head, Id, Ids, Intent, Millis, Near, Outcome, Reach, Reached, Record, Refusal, Request, Response,
+    Sha256, Skill as SkillRecord, Source, Surface, Text, Time, Timing,
 };
 use crate::config::snapshot::{Agent, Listener};
-use crate::policy::{Decision, Effect};
+use crate::identity::issuer::Grant;
+use crate::identity::{self, ClaimState};
+use crate::policy::{Decision, Effect, claims_used};
 use http::Method;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,6 +44,10 @@ pub struct Recorder {
     pub agent: Option<Arc<Agent>>,
     /// Its canonical path, only where it leads to an agent.
     pub path: Option<Box<str>>,
+    /// The caller, once its token is verified.
+    pub verified: Option<Arc<Verified>>,
+    /// The skill of a message.
+    pub skill: Option<Skill>,
     /// The call, once it is parsed.
     pub call: Option<Call>,
     /// What was decided; before that, a refusal's own code takes its place.
@@ -87,6 +95,8 @@ impl Recorder {
             surface: Surface::None,
             agent: None,
             path: None,
+            verified: None,
+            skill: None,
             call: None,
             decision: None,
             body_bytes: 0,
@@ -101,11 +111,12 @@ impl Recorder {
 
     /// Writes the intent and waits until it is as durable as configured (I-2).
     pub async fn intend(&mut self) -> Result<Recorded, JournalError> {
-        let record = Record::Intent(Intent {
-            head: self.head(),
-            asked: self.asked("allowed"),
-        });
-        let receipt = self.gate.journal.append(RecordBody(record.members()));
+        let members = {
+            let claims = self.claims();
+            let asked = self.asked("allowed", &claims);
+            Record::Intent(Intent { head: self.head(), asked }).members()
+        };
+        let receipt = self.gate.journal.append(RecordBody(members));
         self.gate.metrics.journal_record("intent");
         let bounded = tokio::time::timeout(JOURNAL_BOUND, receipt.wait()).await;
         let recorded = bounded
@@ -126,9 +137,10 @@ impl Recorder {
         }
         self.concluded = true;
         self.count(rejection.code, "deny");
+        let claims = self.claims();
         let record = Record::Refusal(Refusal {
             head: self.head(),
-            asked: self.asked(rejection.code),
+            asked: self.asked(rejection.code, &claims),
             http_status: status,
             fault: rejection.fault.entry().public_reason,
             token_reason: rejection.token_rule,
@@ -207,6 +219,16 @@ impl Recorder {
         }
     }
 
+    /// The gate that it came through.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Whether provably nothing of the call reached the agent.
+    pub fn untouched(&self) -> bool {
+        self.reply.http_status == 0 && self.attempts.delivery().reached() == Reached::No
+    }
+
     /// Time since the request's start.
     pub fn elapsed(&self) -> Duration {
         self.gate.clock.monotonic().saturating_sub(self.started)
@@ -221,7 +243,11 @@ impl Recorder {
         }
     }
 
-    fn asked<'s>(&'s self, code: &'static str) -> Asked<'s> {
+    fn asked<'s>(
+        &'s self,
+        code: &'static str,
+        claims: &'s [(&'s str, ClaimValue<'s>)],
+    ) -> Asked<'s> {
         let call = self.call.as_ref();
         Asked {
             request_id: self.request_id.as_str(),
@@ -230,7 +256,7 @@ impl Recorder {
                 addr: self.source,
                 listener: &self.listener.name,
             },
-            caller: self.caller(),
+            caller: self.caller(claims),
             agent: self.agent.as_ref().map(|a| &*a.name),
             surface: self.surface,
             binding: call.map(|c| c.dialect.binding),
@@ -276,12 +302,55 @@ impl Recorder {
         }
     }
 
-    fn caller(&self) -> Option<Caller<'_>> {
-        None
+    fn caller<'s>(&'s self, claims: &'s [(&'s str, ClaimValue<'s>)]) -> Option<Caller<'s>> {
+        let verified = self.verified.as_ref()?;
+        let principal = &verified.principal;
+        Some(Caller {
+            issuer: &principal.issuer,
+            subject: Id(&principal.subject),
+            client: principal.client.as_deref().map(Id),
+            actors: Ids::default(),
+            fingerprint: verified.fingerprint,
+            grant: match principal.grant {
+                None => GrantRecord::None,
+                Some(Grant::Agent) => GrantRecord::Agent,
+                Some(Grant::Full) => GrantRecord::Full,
+            },
+            claims: Claims(claims),
+        })
     }
 
-    fn skill(&self) -> Option<Skill<'_>> {
-        None
+    /// The claims that policies use for this agent, with the values that this caller has.
+    fn claims(&self) -> Vec<(&str, ClaimValue<'_>)> {
+        let (Some(verified), Some(agent)) = (&self.verified, &self.agent) else {
+            return Vec::new();
+        };
+        let principal = &verified.principal;
+        let snapshot = &self.live.snapshot;
+        let Some(issuer) = snapshot.issuers.get(principal.issuer_index) else {
+            return Vec::new();
+        };
+        claims_used(&snapshot.policy, agent.index, principal.issuer_index)
+            .iter()
+            .filter_map(|&at| {
+                let ClaimState::Value(value) = principal.claims.get(at)? else { return None };
+                let value = match value {
+                    identity::ClaimValue::String(text) => ClaimValue::Text(Id(text)),
+                    identity::ClaimValue::Number(number) => ClaimValue::Number(*number),
+                    identity::ClaimValue::Boolean(boolean) => ClaimValue::Boolean(*boolean),
+                    identity::ClaimValue::Strings(texts) => ClaimValue::Texts(Ids(texts)),
+                };
+                Some((&*issuer.claims.get(at)?.name, value))
+            })
+            .collect()
+    }
+
+    fn skill(&self) -> Option<SkillRecord<'_>> {
+        self.skill.as_ref().map(|skill| SkillRecord {
+            id: skill.id.as_deref().map(Text),
+            source: skill.source,
+            assurance: skill.assurance,
+        })
     }
 
     /// The metric handles of the agent that the path leads to.
@@ -306,6 +375,10 @@ impl Recorder {
             return;
         };
         let operation = self.call.as_ref().map(|c| c.operation);
+        if let Some(skill) = &self.skill {
+            let assurance = skill.assurance.map_or("none", |a| a.label());
+            metrics.skill(skill.source.label(), assurance);
+        }
         match operation {
             Some(operation) => metrics.allowed(operation),
             None => metrics.request_on(self.surface.label(), None, "allow", "allowed"),

@@ -23,6 +23,14 @@ pub struct Related {
     pub skill_of_task: Option<Arc<str>>,
 }
 
+impl Related {
+    /// For a call that continues a task: the skill that the task was started with, if one was
+    /// established.
+    pub fn continued(&self) -> Option<Option<&Arc<str>>> {
+        self.task.as_ref().map(|_| self.skill_of_task.as_ref())
+    }
+}
+
 /// Why a call's ids refuse it. The codes are private: `not_owner` beside `unknown_task` would
 /// tell a stranger that the task exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

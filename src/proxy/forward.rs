@@ -8,7 +8,8 @@ use crate::a2a::reader::Expectation;
 use crate::a2a::{Call, Dialect, Fault, Operation, Version};
 use crate::audit::record::Ended;
 use crate::config::snapshot::Agent;
-use crate::pipeline::{Observer, Permit, Recorder, Rejection};
+use crate::pipeline::relate::Related;
+use crate::pipeline::{Binder, Observer, Permit, Recorder, Rejection};
 use bytes::Bytes;
 use pingora::protocols::http::ServerSession;
 use std::sync::Arc;
@@ -35,12 +36,14 @@ pub struct Order {
     pub a2a_version: Option<Version>,
 }
 
-/// Forwards one permitted call and concludes it in the recorder.
+/// Forwards one permitted call and concludes it in the recorder. With `related`, the ids of the
+/// reply are bound to the caller before it sees them.
 pub async fn forward(
     app: &App,
     session: &mut ServerSession,
     recorder: &mut Recorder,
     order: Order,
+    related: Option<&Related>,
 ) -> Result<(), Failure> {
     let limits = order.agent.limits;
     let call = recorder.call.as_ref();
@@ -106,7 +109,15 @@ pub async fn forward(
         transport: &app.links.transport,
         clock,
     };
-    let mut observer = Observer::new(&mut recorder.reply, None);
+    let binder = match (related, &recorder.verified, &recorder.call) {
+        (Some(related), Some(verified), Some(call)) => {
+            let skill = recorder.skill.as_ref().and_then(|skill| skill.id.clone());
+            let store = &*app.gate.ownership;
+            Some(Binder::new(store, &order.agent, &verified.owner, call, related, skill))
+        }
+        _ => None,
+    };
+    let mut observer = Observer::new(&mut recorder.reply, binder);
     let relayed = relay(session, upstream, plan, &mut observer).await;
     match relayed.fault {
         Some(fault) => Err(Failure::Ended {

@@ -1,16 +1,24 @@
 //! One request as a straight line.
 
 use super::app::{App, Failure, check};
+use super::body::{self, BodyFault};
+use super::forward::{Order, forward};
 use super::headers::check_connection;
 use super::reply::{self, Answer};
 use crate::a2a::Fault;
 use crate::a2a::card;
 use crate::config::snapshot::Agent;
 use crate::pipeline::cards::CardView;
+use crate::pipeline::admit::{Admission, Asking, admit, admit_backend, body_hash, enter};
+use crate::pipeline::authenticate::authenticate;
 use crate::pipeline::locate::{Place, is_our_host, locate};
+use crate::pipeline::metrics::Phase;
+use crate::pipeline::relate::release;
 use crate::pipeline::{Recorder, Rejection};
+use bytes::Bytes;
 use http::header::HOST;
 use pingora::protocols::http::ServerSession;
+use std::sync::Arc;
 
 /// Carries one request from its header to the reply's last byte.
 pub async fn serve(
@@ -35,12 +43,92 @@ pub async fn serve(
     match located.place {
         Place::Card(agent) => serve_card(session, recorder, &agent).await,
         Place::NoCard => Err(refuse(Fault::NoSuchPath, "no_such_card")),
-        Place::Interface { .. } | Place::Backend { .. } | Place::NotReady(_) | Place::Nowhere => {
-            Err(Failure::Rejected(Rejection::unauthenticated(
-                "no_credential",
-            )))
+        place => serve_caller(app, session, recorder, place).await,
+    }
+}
+
+/// Everything that needs a token: who, whether they may be here at all, what, may they, go.
+async fn serve_caller(
+    app: &App,
+    session: &mut ServerSession,
+    recorder: &mut Recorder,
+    place: Place,
+) -> Result<(), Failure> {
+    let began = recorder.elapsed();
+    let head = session.req_header();
+    let query = query_of(head.raw_path()).map_err(Failure::Rejected)?;
+    let verified = authenticate(&app.gate, &recorder.live, &head.headers, query)
+        .map_err(Failure::Rejected)?;
+    app.gate.metrics.overhead(Phase::Authenticate, recorder.elapsed().saturating_sub(began));
+    recorder.verified = Some(verified.clone());
+    enter(recorder, &verified, &place).map_err(Failure::Rejected)?;
+    match place {
+        Place::Interface { agent, interface, .. } => {
+            let body = read_body(session, recorder, &agent).await?;
+            let head = session.req_header();
+            let asking = Asking {
+                agent: &agent,
+                interface: &interface,
+                verified: &verified,
+                method: &head.method,
+                headers: &head.headers,
+                query: query_of(head.raw_path()).map_err(Failure::Rejected)?,
+                body: &body,
+            };
+            let admission = admit(recorder, asking).await.map_err(Failure::Rejected)?;
+            go(app, session, recorder, agent, interface.backend_path, body, admission).await
+        }
+        Place::Backend { agent, path } => {
+            let body = read_body(session, recorder, &agent).await?;
+            let admission =
+                admit_backend(recorder, &agent, &verified).await.map_err(Failure::Rejected)?;
+            // Nothing of this surface is parsed, so its query travels as it came.
+            let target = match query_of(session.req_header().raw_path()) {
+                Ok(Some(query)) => format!("{path}?{query}").into(),
+                Ok(None) | Err(_) => path,
+            };
+            go(app, session, recorder, agent, target, body, admission).await
+        }
+        Place::Card(_) | Place::NoCard | Place::NotReady(_) | Place::Nowhere => {
+            Err(refuse(Fault::NoSuchPath, "no_such_path"))
         }
     }
+}
+
+/// Reads the body whole, before any connection to the agent.
+async fn read_body(
+    session: &mut ServerSession,
+    recorder: &mut Recorder,
+    agent: &Agent,
+) -> Result<Bytes, Failure> {
+    let body = body::read(session, agent.limits.body).await.map_err(|fault| match fault {
+        BodyFault::Refuse(fault, code) => refuse(fault, code),
+        BodyFault::CallerLeft => Failure::CallerLeft,
+    })?;
+    recorder.body_bytes = body.len() as u64;
+    recorder.body_sha256 = Some(body_hash(&body));
+    Ok(body)
+}
+
+/// Forwards an admitted call; a context that was claimed for it is given up if nothing reached.
+async fn go(
+    app: &App,
+    session: &mut ServerSession,
+    recorder: &mut Recorder,
+    agent: Arc<Agent>,
+    target: Box<str>,
+    body: Bytes,
+    admission: Admission,
+) -> Result<(), Failure> {
+    let Admission { permit, a2a_version, related } = admission;
+    let order = Order { permit, agent: agent.clone(), target, body, a2a_version };
+    let forwarded = forward(app, session, recorder, order, related.as_ref()).await;
+    if recorder.untouched()
+        && let (Some(related), Some(verified)) = (&related, &recorder.verified)
+    {
+        release(&*app.gate.ownership, &agent, &verified.owner, related).await;
+    }
+    forwarded
 }
 
 fn refuse(fault: Fault, code: &'static str) -> Failure {
@@ -59,6 +147,15 @@ fn path_of(target: &[u8]) -> &[u8] {
     };
     let end = path.iter().position(|&b| b == b'?').unwrap_or(path.len());
     &path[..end]
+}
+
+/// The query of a request target, without its question mark.
+fn query_of(target: &[u8]) -> Result<Option<&str>, Rejection> {
+    let Some(at) = target.iter().position(|&b| b == b'?') else { return Ok(None) };
+    match std::str::from_utf8(&target[at + 1..]) {
+        Ok(query) => Ok(Some(query)),
+        Err(_) => Err(Rejection::plain(Fault::BadRequest, "query_not_utf8")),
+    }
 }
 
 /// Answers a card request from memory: it never reaches the agent.

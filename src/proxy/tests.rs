@@ -200,5 +200,5 @@ async fn line(
         body,
         a2a_version: Some(Version::V1_0),
     };
-    forward(app, session, recorder, order).await
+    forward(app, session, recorder, order, None).await
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod agents;
+mod calls;
 mod cards;
 mod config;
 mod gate;

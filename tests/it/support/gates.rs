@@ -2,6 +2,7 @@
 
 use super::memory_journal::MemoryJournal;
 use portcullis::adapters::clock::SystemClock;
+use portcullis::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use portcullis::adapters::random::SystemRandom;
 use portcullis::config::route::Routes;
 use portcullis::config::snapshot::{
@@ -12,6 +13,7 @@ use portcullis::pipeline::gate::Ports;
 use portcullis::pipeline::metrics::Metrics;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A gate with one agent, at the root, without issuers.
 pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) -> Arc<Gate> {
@@ -63,6 +65,11 @@ pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) 
         },
     };
     let ports = Ports {
+        ownership: Arc::new(MemoryStore::new(
+            Arc::new(SystemClock::new()),
+            Duration::from_secs(3600),
+            MAX_ENTRIES,
+        )),
         clock: Arc::new(SystemClock::new()),
         random: Arc::new(SystemRandom),
         journal,

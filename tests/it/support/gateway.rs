@@ -3,6 +3,7 @@
 use super::memory_journal::MemoryJournal;
 use super::{loopback, within};
 use portcullis::adapters::clock::SystemClock;
+use portcullis::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use portcullis::adapters::random::SystemRandom;
 use portcullis::cli::server::{Outside, Server, Sockets};
 use portcullis::config::watch::Reloader;
@@ -57,8 +58,13 @@ impl Gateway {
         let (loaded, reloader) = Reloader::start(folder.path().join("gateway.yaml"), SETTLE)
             .unwrap_or_else(|problems| panic!("{problems}"));
         let journal = Arc::new(MemoryJournal::default());
+        let clock = setup
+            .clock
+            .unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let ttl = loaded.snapshot.ownership_ttl;
         let outside = Outside {
-            clock: setup.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+            ownership: Arc::new(MemoryStore::new(clock.clone(), ttl, MAX_ENTRIES)),
+            clock,
             random: Arc::new(SystemRandom),
             journal: journal.clone(),
             instance: "test".into(),

@@ -1,0 +1,248 @@
+//! May they: parse, relate, decide, record. Only here a [`Permit`] is made.
+
+use super::authenticate::Verified;
+use super::locate::Place;
+use super::metrics::Phase;
+use super::relate::{Related, Unrelated, relate, release, unavailable};
+use super::skill::{AnotherSkill, resolve};
+use super::{Challenge, Permit, Recorder, Rejection, ScopeHint};
+use crate::a2a::card::Interface;
+use crate::a2a::{Binding, Call, Dialect, Fault, Malformed, ReadRules, Version, head, parse};
+use crate::config::snapshot::Agent;
+use crate::identity::issuer::Grant;
+use crate::policy::{Asked, AskedSkill, Decision, Effect, Question, decide, may_ever};
+use aws_lc_rs::digest::{SHA256, digest};
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Seconds after which a caller may try again when we cannot serve.
+const RETRY: u32 = 5;
+
+/// A call that may go.
+pub struct Admission {
+    /// The proof.
+    pub permit: Permit,
+    /// The version to declare to the agent.
+    pub a2a_version: Option<Version>,
+    /// What is known of the ids that it names; `None` on the backend surface.
+    pub related: Option<Related>,
+}
+
+/// Whether a verified caller may go to a place at all: existence, then grant. Comes before the
+/// body is read, so the answers are constant (`design.md` sections 4 and 6).
+pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<(), Rejection> {
+    let nowhere = || Rejection::plain(Fault::NoSuchPath, "no_such_path");
+    let Some(agent) = place.agent() else { return Err(nowhere()) };
+    let policy = &recorder.live.snapshot.policy;
+    if !agent.publish && !may_ever(policy, &verified.principal, agent.index) {
+        // To this caller an unpublished agent looks like a path that never existed (I-6).
+        return Err(Rejection::plain(Fault::NoSuchPath, "hidden_agent"));
+    }
+    let needs = match place {
+        Place::Interface { full_only: false, .. } | Place::NotReady(_) => Grant::Agent,
+        Place::Interface { full_only: true, .. } | Place::Backend { .. } => Grant::Full,
+        Place::Card(_) | Place::NoCard | Place::Nowhere => return Err(nowhere()),
+    };
+    if verified.principal.grant.is_some_and(|grant| grant >= needs) {
+        return match place {
+            Place::NotReady(_) => Err(Rejection::unavailable("interfaces_unknown", RETRY)),
+            _ => Ok(()),
+        };
+    }
+    let hint = match needs {
+        Grant::Agent => ScopeHint::Agent,
+        Grant::Full => ScopeHint::Full,
+    };
+    let rejection = Rejection::plain(Fault::InsufficientScope, "insufficient_scope");
+    Err(Rejection { challenge: Challenge::InsufficientScope(hint), ..rejection })
+}
+
+/// A request to an interface of an agent, its body read.
+pub struct Asking<'a> {
+    /// The agent.
+    pub agent: &'a Arc<Agent>,
+    /// Its interface.
+    pub interface: &'a Interface,
+    /// Who asks.
+    pub verified: &'a Arc<Verified>,
+    /// The HTTP method.
+    pub method: &'a Method,
+    /// The header fields.
+    pub headers: &'a HeaderMap,
+    /// The query, without its question mark.
+    pub query: Option<&'a str>,
+    /// The body.
+    pub body: &'a Bytes,
+}
+
+/// Judges a call on the agent surface and records its intent.
+pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admission, Rejection> {
+    let began = recorder.elapsed();
+    let (call, declared) = read(&asking)?;
+    let dialect = call.dialect;
+    let rpc_id = call.rpc_id.clone();
+    recorder.call = Some(call);
+    let began = phase(recorder, Phase::Parse, began);
+    admitted(recorder, &asking, declared, began)
+        .await
+        .map_err(|rejection| rejection.in_dialect(dialect, rpc_id.as_deref()))
+}
+
+fn read(asking: &Asking<'_>) -> Result<(Call, Option<Version>), Rejection> {
+    let binding = asking.interface.binding;
+    if *asking.method != Method::POST {
+        return Err(Rejection::plain(Fault::MethodNotAllowed, "not_a_post"));
+    }
+    let said = head::read(asking.headers, asking.query).map_err(|m| malformed(m, binding))?;
+    let rules = ReadRules {
+        versions: asking.interface.versions,
+        skill_metadata_keys: asking.agent.skill_metadata_keys.clone(),
+    };
+    let call = parse(binding, &said, asking.body, &rules).map_err(|m| malformed(m, binding))?;
+    // Exactly one normalised header goes out: with a 1.0 spelling always, with a 0.3 spelling only
+    // when the caller declared it (`design.md` section 4).
+    let declared = match (said.version, call.dialect.version) {
+        (Some(version), _) => Some(version),
+        (None, Version::V1_0) => Some(Version::V1_0),
+        (None, Version::V0_3) => None,
+    };
+    Ok((call, declared))
+}
+
+fn malformed(malformed: Malformed, binding: Binding) -> Rejection {
+    let dialect = Dialect { binding, version: malformed.version.unwrap_or(Version::V1_0) };
+    Rejection::plain(malformed.fault, malformed.code)
+        .in_dialect(dialect, malformed.rpc_id.as_deref())
+}
+
+async fn admitted(
+    recorder: &mut Recorder,
+    asking: &Asking<'_>,
+    a2a_version: Option<Version>,
+    began: Duration,
+) -> Result<Admission, Rejection> {
+    let agent = asking.agent;
+    let gate = recorder.gate().clone();
+    let Some(call) = recorder.call.as_ref() else {
+        return Err(Rejection::plain(Fault::Internal, "no_call"));
+    };
+    if let Some((fault, code)) = unavailable(call) {
+        return Err(Rejection::plain(fault, code));
+    }
+    let owner = &asking.verified.owner;
+    let related = relate(&*gate.ownership, agent, owner, call).await.map_err(Unrelated::rejection)?;
+    let began = phase(recorder, Phase::Relate, began);
+    let judged = judge(recorder, asking, &related);
+    let began = phase(recorder, Phase::Decide, began);
+    let recorded = match judged {
+        Ok(()) => record(recorder).await,
+        Err(rejection) => Err(rejection),
+    };
+    phase(recorder, Phase::Record, began);
+    match recorded {
+        Ok(permit) => Ok(Admission { permit, a2a_version, related: Some(related) }),
+        Err(rejection) => {
+            // Nothing goes out, so a context that was claimed for this call is nobody's again.
+            release(&*gate.ownership, agent, owner, &related).await;
+            Err(rejection)
+        }
+    }
+}
+
+/// Decides, and keeps the decision in the recorder.
+fn judge(
+    recorder: &mut Recorder,
+    asking: &Asking<'_>,
+    related: &Related,
+) -> Result<(), Rejection> {
+    let agent = asking.agent;
+    let call = recorder.call.as_ref();
+    let skill = match call.map(|call| resolve(agent, call, related.continued())) {
+        Some(Ok(skill)) => skill,
+        Some(Err(AnotherSkill)) => {
+            recorder.decision = Some(Decision::deny("skill_differs_from_task"));
+            return Err(not_allowed(agent, "skill_differs_from_task"));
+        }
+        None => None,
+    };
+    let operation = call.map(|call| call.operation);
+    let question = Question {
+        agent: agent.index,
+        asked: operation.map_or(Asked::Backend, Asked::Operation),
+        skill: match &skill {
+            None => AskedSkill::NotAMessage,
+            Some(skill) => match &skill.id {
+                Some(id) => AskedSkill::Known(id),
+                None => AskedSkill::Unknown,
+            },
+        },
+        principal: &asking.verified.principal,
+    };
+    let decision = decide(&recorder.live.snapshot.policy, &question);
+    recorder.skill = skill;
+    conclude_decision(recorder, agent, decision)
+}
+
+fn conclude_decision(
+    recorder: &mut Recorder,
+    agent: &Agent,
+    decision: Decision,
+) -> Result<(), Rejection> {
+    let (effect, reason) = (decision.effect, decision.reason);
+    recorder.decision = Some(decision);
+    match effect {
+        Effect::Allow => Ok(()),
+        Effect::Deny => Err(not_allowed(agent, reason)),
+    }
+}
+
+/// Judges a request on the backend surface; the full grant was checked before.
+pub async fn admit_backend(
+    recorder: &mut Recorder,
+    agent: &Arc<Agent>,
+    verified: &Verified,
+) -> Result<Admission, Rejection> {
+    let question = Question {
+        agent: agent.index,
+        asked: Asked::Backend,
+        skill: AskedSkill::NotAMessage,
+        principal: &verified.principal,
+    };
+    let decision = decide(&recorder.live.snapshot.policy, &question);
+    conclude_decision(recorder, agent, decision)
+        .map_err(|rejection| Rejection { status: None, ..rejection })?;
+    let permit = record(recorder).await?;
+    Ok(Admission { permit, a2a_version: None, related: None })
+}
+
+/// The intent, before any byte leaves (I-2), and the permit that it is worth.
+async fn record(recorder: &mut Recorder) -> Result<Permit, Rejection> {
+    let recorded = recorder
+        .intend()
+        .await
+        .map_err(|error| Rejection::unavailable(error.code(), RETRY))?;
+    recorder
+        .decision
+        .as_ref()
+        .and_then(|decision| Permit::issue(decision, &recorded))
+        .ok_or_else(|| Rejection::plain(Fault::Internal, "no_decision"))
+}
+
+fn not_allowed(agent: &Agent, code: &'static str) -> Rejection {
+    Rejection { status: Some(agent.deny_status), ..Rejection::plain(Fault::NotAllowed, code) }
+}
+
+fn phase(recorder: &Recorder, phase: Phase, began: Duration) -> Duration {
+    let now = recorder.elapsed();
+    recorder.gate().metrics.overhead(phase, now.saturating_sub(began));
+    now
+}
+
+/// SHA-256 of a body, for the record.
+pub fn body_hash(body: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, body).as_ref());
+    hash
+}
