@@ -6,8 +6,8 @@
 use super::capture::{Capture, PatternFault};
 use super::document;
 use super::route::Routes;
-use super::snapshot::{Admin, Audit, Durability, Listener, PolicyFile, Snapshot};
-use super::{agents, issuers, listeners};
+use super::snapshot::{Admin, Audit, Durability, Listener, Ownership, PolicyFile, Snapshot};
+use super::{agents, issuers, listeners, ownership};
 use crate::source::tree::clip;
 use crate::source::{Document, Kind, Node, Problem, Problems, Value, Walker, codes};
 use std::collections::{HashMap, HashSet};
@@ -31,6 +31,7 @@ pub struct Loaded {
 pub struct Running {
     listeners: Vec<SocketAddr>,
     admin: SocketAddr,
+    ownership: Ownership,
     audit: Audit,
 }
 
@@ -39,6 +40,7 @@ impl From<&Snapshot> for Running {
         Running {
             listeners: snapshot.listeners.iter().map(|l| l.bind).collect(),
             admin: snapshot.admin.bind,
+            ownership: snapshot.ownership,
             audit: snapshot.audit.clone(),
         }
     }
@@ -135,8 +137,10 @@ impl Reader<'_> {
         let (policies, policy_names) = policies
             .map(|v| self.policies(&v, &mut other))
             .unwrap_or_default();
-        if let Some(ownership) = fields.get("ownership") {
-            ownership_store(&ownership);
+        let place = fields.get("ownership");
+        let ownership = ownership::read(place.as_ref(), &agents);
+        if self.running.is_some_and(|r| r.ownership != ownership) {
+            restart(place.as_ref().unwrap_or(root), "how long ids are kept");
         }
         let audit = fields.get("audit").and_then(|v| self.audit(&v));
         if let (Some(running), Some(value)) = (self.running, fields.get("listeners"))
@@ -162,6 +166,7 @@ impl Reader<'_> {
             policies,
             policy: Arc::default(),
             policy_names,
+            ownership,
             audit,
         };
         (Some(snapshot), other)
@@ -338,18 +343,6 @@ fn version_1(value: &Value<'_, '_>) {
             "this version of the format is not known",
             "write `version: 1`",
         );
-    }
-}
-
-fn ownership_store(value: &Value<'_, '_>) {
-    let Some(fields) = value.fields(&document::OWNERSHIP) else {
-        return;
-    };
-    let Some(store) = fields.get("store").and_then(|v| v.fields(&document::STORE)) else {
-        return;
-    };
-    if let Some(memory) = store.get("memory") {
-        memory.fields(&document::MEMORY);
     }
 }
 

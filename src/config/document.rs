@@ -155,8 +155,15 @@ pub static POLICIES: Fields = Fields {
 pub static OWNERSHIP: Fields = Fields {
     title: "ownership",
     doc: "Where it is kept whose task is whose.",
-    fields: &[required("store", Shape::Object(&STORE), "`{memory: {}}`")],
-    later: &[("ttl", "remove it; bindings live as long as the process")],
+    fields: &[
+        required("store", Shape::Object(&STORE), "`{memory: {}}`"),
+        optional(
+            "ttl",
+            Shape::Duration,
+            "how long an id stays its caller's after its last use, no shorter than any `max_stream`; default `30d`",
+        ),
+    ],
+    later: &[],
 };
 
 /// `ownership.store`.

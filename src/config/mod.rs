@@ -11,6 +11,7 @@ pub mod check;
 pub mod document;
 mod issuers;
 mod listeners;
+mod ownership;
 pub mod path;
 pub mod route;
 pub mod schema;

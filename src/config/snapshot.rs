@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub policy: Arc<PolicySet>,
     /// Policies that must be there: one that vanishes is an error.
     pub policy_names: Vec<Box<str>>,
+    /// The settings of the ownership store.
+    pub ownership: Ownership,
     /// The journal's settings.
     pub audit: Audit,
 }
@@ -163,6 +165,13 @@ pub struct Limits {
     pub connect_timeout: Duration,
     /// Longest time for which a write to the agent may be stuck.
     pub send_timeout: Duration,
+}
+
+/// The settings of the ownership store; changing them needs a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ownership {
+    /// How long an id stays its caller's after its last use.
+    pub ttl: Duration,
 }
 
 /// The journal's settings; changing them needs a restart.

@@ -404,6 +404,10 @@ fn what_needs_a_restart_is_refused_with_its_place() {
             gateway("/a", "127.0.0.1:0", "j") + "admin: {bind: \"127.0.0.1:1\"}\n",
             "admin.bind",
         ),
+        (
+            gateway("/a", "127.0.0.1:0", "j") + "ownership: {store: {memory: {}}, ttl: 60d}\n",
+            "ownership",
+        ),
     ];
     for (i, (text, path)) in (1_u64..).zip(changes) {
         folder.write("gateway.yaml", &text);

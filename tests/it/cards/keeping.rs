@@ -6,7 +6,8 @@ use portcullis::a2a::card::Interface;
 use portcullis::a2a::{Binding, Versions};
 use portcullis::config::route::Routes;
 use portcullis::config::snapshot::{
-    Admin, Agent, Audit, Backend, Contexts, Durability, Interfaces, Limits, Listener, Snapshot,
+    Admin, Agent, Audit, Backend, Contexts, Durability, Interfaces, Limits, Listener, Ownership,
+    Snapshot,
 };
 use portcullis::pipeline::cards::{
     CardChange, CardNoticeKind, CardSource, CardState, CardStore, CardTarget, CardTrouble,
@@ -70,6 +71,9 @@ fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
         policies: Vec::new(),
         policy: std::sync::Arc::default(),
         policy_names: Vec::new(),
+        ownership: Ownership {
+            ttl: Duration::from_secs(86_400),
+        },
         audit: Audit {
             dir: "journal".into(),
             durability: Durability::Write,

@@ -6,7 +6,8 @@ use portcullis::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use portcullis::adapters::random::SystemRandom;
 use portcullis::config::route::Routes;
 use portcullis::config::snapshot::{
-    Admin, Agent, Audit, Backend, Contexts, Durability, Interfaces, Limits, Listener, Snapshot,
+    Admin, Agent, Audit, Backend, Contexts, Durability, Interfaces, Limits, Listener, Ownership,
+    Snapshot,
 };
 use portcullis::pipeline::Gate;
 use portcullis::pipeline::gate::Ports;
@@ -58,6 +59,9 @@ pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) 
         policies: Vec::new(),
         policy: std::sync::Arc::default(),
         policy_names: Vec::new(),
+        ownership: Ownership {
+            ttl: std::time::Duration::from_secs(86_400),
+        },
         audit: Audit {
             dir: "unused".into(),
             durability: Durability::Write,
