@@ -5,6 +5,7 @@
 //! input, 4 tests failed, 5 integrity; no secret is printed. Start reading at [`main`].
 
 mod check;
+mod demo;
 pub mod demo_agent;
 pub mod dev_issuer;
 mod run;
@@ -37,6 +38,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show the gateway in front of an agent, without files or a network
+    Demo(demo::Arguments),
     /// Run the gateway
     Run(run::Arguments),
     /// Check a gateway file and everything that it names
@@ -61,6 +64,7 @@ pub fn main() -> ExitCode {
         }
     };
     ExitCode::from(match arguments.command {
+        Command::Demo(arguments) => demo::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),

@@ -119,7 +119,7 @@ impl Outside {
                 clock: clock.clone(),
                 random,
                 journal: journal.clone(),
-                ownership: Arc::new(MemoryStore::new(clock, snapshot.ownership_ttl, MAX_ENTRIES)),
+                ownership: Arc::new(MemoryStore::new(clock, snapshot.ownership.ttl, MAX_ENTRIES)),
                 instance,
             },
             journal,

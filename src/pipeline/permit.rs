@@ -11,7 +11,6 @@ pub struct Permit {
 
 impl Permit {
     /// From an allowing decision whose record is in the journal; `None` for a deny.
-    #[cfg_attr(not(test), expect(dead_code, reason = "nothing decides yet"))]
     pub(super) fn issue(decision: &Decision, recorded: &Recorded) -> Option<Permit> {
         match decision.effect {
             Effect::Allow => Some(Permit {

@@ -61,7 +61,7 @@ impl Gateway {
         let clock = setup
             .clock
             .unwrap_or_else(|| Arc::new(SystemClock::new()));
-        let ttl = loaded.snapshot.ownership_ttl;
+        let ttl = loaded.snapshot.ownership.ttl;
         let outside = Outside {
             ownership: Arc::new(MemoryStore::new(clock.clone(), ttl, MAX_ENTRIES)),
             clock,
