@@ -176,13 +176,9 @@ async fn own_context(
     id: &str,
     of_task: Option<&str>,
 ) -> Result<bool, Unrelated> {
-    if let Some(of_task) = of_task {
-        // A task has one context, so whose the named one is does not matter (A2A 1.0 section 3.4.3).
-        return if of_task == id {
-            Ok(false)
-        } else {
-            Err(Unrelated::ContextRefused("context_mismatch"))
-        };
+    if of_task.is_some_and(|of_task| of_task != id) {
+        // A2A 1.0 section 3.4.3.
+        return Err(Unrelated::ContextRefused("context_mismatch"));
     }
     let sends = call.operation.group() == OperationGroup::Messages;
     if sends && agent.contexts == Contexts::Claimable {
@@ -196,6 +192,8 @@ async fn own_context(
     match store.owned(&agent.name, IdKind::Context, id).await? {
         Some(owned) if owned.owner == *owner => Ok(false),
         Some(_) => Err(Unrelated::ContextRefused("foreign_context")),
+        // The agent did give out the context of a task, even if it has expired since.
+        None if of_task.is_some() => Ok(false),
         None => Err(Unrelated::ContextRefused("unknown_context")),
     }
 }

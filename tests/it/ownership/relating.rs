@@ -208,6 +208,27 @@ fn a_context_is_used_by_its_owner_and_an_unknown_one_as_configured() {
     }
 }
 
+/// A context may expire before its task does; what became of it since decides.
+#[test]
+fn the_context_of_a_task_is_not_taken_on_trust() {
+    for (contexts, taken, expected) in [
+        (Contexts::Issued, false, Ok(false)),
+        (Contexts::Claimable, false, Ok(true)),
+        (Contexts::Issued, true, Err("foreign_context")),
+        (Contexts::Claimable, true, Err("foreign_context")),
+    ] {
+        let store = Watched::new();
+        store.own(IdKind::Task, "t", &owned("alice", None, Some("c")));
+        if taken {
+            store.own(IdKind::Context, "c", &owned("bob", None, None));
+        }
+        let call = named(Operation::SendMessage, Some("t"), Some("c"));
+        let claimed = ask(&store, contexts, "alice", &call).map(|r| r.claimed_context.is_some());
+        let expected = expected.map_err(Unrelated::ContextRefused);
+        assert_eq!(claimed, expected, "{contexts:?} {taken}");
+    }
+}
+
 #[test]
 fn a_refused_call_claims_nothing_and_an_unsent_one_gives_its_claim_back() {
     let store = store();
