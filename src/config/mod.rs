@@ -12,6 +12,7 @@ pub mod document;
 mod issuers;
 mod listeners;
 pub mod path;
+mod policies;
 pub mod route;
 pub mod schema;
 pub mod snapshot;
