@@ -14,6 +14,8 @@ pub(super) struct Arguments {
 enum Format {
     /// The gateway file
     Gateway,
+    /// A policy file
+    Policy,
     /// One line of the journal
     Record,
 }
@@ -21,6 +23,7 @@ enum Format {
 pub(super) fn run(arguments: Arguments) -> u8 {
     match arguments.format {
         Format::Gateway => print!("{}", crate::config::schema::gateway()),
+        Format::Policy => print!("{}", crate::policy::document::schema()),
         Format::Record => println!("{:#}", crate::audit::record::schema()),
     }
     exit::YES

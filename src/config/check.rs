@@ -3,14 +3,15 @@
 //! Readers go on after a problem with a stand-in value: a snapshot is only handed out when there
 //! was no error at all, so a stand-in never takes effect.
 
-use super::capture::{Capture, PatternFault};
+use super::capture::Capture;
 use super::document;
+use super::policies::PolicyFiles;
 use super::route::Routes;
-use super::snapshot::{Admin, Audit, Durability, Listener, Ownership, PolicyFile, Snapshot};
-use super::{agents, issuers, listeners, ownership};
+use super::snapshot::{Admin, Audit, Durability, Listener, Ownership, Snapshot};
+use super::{agents, issuers, listeners, ownership, policies};
 use crate::source::tree::clip;
-use crate::source::{Document, Kind, Node, Problem, Problems, Value, Walker, codes};
-use std::collections::{HashMap, HashSet};
+use crate::source::{Kind, Problems, Value, Walker, codes};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -70,9 +71,14 @@ pub fn compile(
         generation,
         running,
     };
-    let (snapshot, files) = reader.gateway(&walker.root());
+    let (mut snapshot, files) = reader.gateway(&walker.root());
     let mut problems = walker.into_problems();
-    problems.extend(files);
+    let complete = !problems.has_errors();
+    let (policy, found) = files.compile(snapshot.as_ref(), complete);
+    problems.extend(found);
+    if let Some(snapshot) = &mut snapshot {
+        snapshot.policy = policy;
+    }
     match snapshot {
         Some(snapshot) if !problems.has_errors() => Ok(Loaded {
             snapshot,
@@ -89,9 +95,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The snapshot, and problems of other files than the gateway file.
-    fn gateway(&self, root: &Value<'_, '_>) -> (Option<Snapshot>, Problems) {
-        let mut other = Problems::default();
+    /// The snapshot, still without its rules, and the policy files that they come from.
+    fn gateway(&self, root: &Value<'_, '_>) -> (Option<Snapshot>, PolicyFiles) {
         root.each_text(&mut |value, text| {
             if text.contains("${") {
                 value.error(
@@ -102,7 +107,7 @@ impl Reader<'_> {
             }
         });
         let Some(fields) = root.fields(&document::GATEWAY) else {
-            return (None, other);
+            return (None, PolicyFiles::default());
         };
         if let Some(version) = fields.get("version") {
             version_1(&version);
@@ -134,8 +139,8 @@ impl Reader<'_> {
                 "add `policies: {files: [...]}`",
             );
         }
-        let (policies, policy_names) = policies
-            .map(|v| self.policies(&v, &mut other))
+        let mut policies = policies
+            .map(|v| policies::read(&v, self.capture))
             .unwrap_or_default();
         let place = fields.get("ownership");
         let ownership = ownership::read(place.as_ref(), &agents);
@@ -152,9 +157,9 @@ impl Reader<'_> {
             restart(&value, "listener addresses");
         }
         let Some(audit) = audit else {
-            return (None, other);
+            return (None, policies);
         };
-        let paths: Vec<PathBuf> = policies.iter().map(|p| p.path.clone()).collect();
+        let paths: Vec<PathBuf> = policies.files.iter().map(|p| p.path.clone()).collect();
         let snapshot = Snapshot {
             generation: self.generation,
             digest: self.capture.digest(&paths),
@@ -163,13 +168,13 @@ impl Reader<'_> {
             routes: Routes::new(&agents),
             agents,
             issuers: issuers.unwrap_or_default(),
-            policies,
+            policies: std::mem::take(&mut policies.files),
             policy: Arc::default(),
-            policy_names,
+            policy_names: std::mem::take(&mut policies.names),
             ownership,
             audit,
         };
-        (Some(snapshot), other)
+        (Some(snapshot), policies)
     }
 
     fn admin(
@@ -232,108 +237,6 @@ impl Reader<'_> {
         }
         Some(audit)
     }
-
-    /// Policy files in load order, each once, and the names of policies that must be there.
-    fn policies(
-        &self,
-        value: &Value<'_, '_>,
-        other: &mut Problems,
-    ) -> (Vec<PolicyFile>, Vec<Box<str>>) {
-        let mut files: Vec<PolicyFile> = Vec::new();
-        let mut found_names: HashSet<String> = HashSet::new();
-        let Some(fields) = value.fields(&document::POLICIES) else {
-            return (files, Vec::new());
-        };
-        let patterns = fields
-            .get("files")
-            .and_then(|v| v.texts())
-            .unwrap_or_default();
-        for (place, pattern) in patterns {
-            let found = match self.capture.patterns.get(pattern) {
-                Some(Ok(found)) => found.as_slice(),
-                Some(Err(fault)) => {
-                    pattern_fault(&place, fault);
-                    continue;
-                }
-                None => &[],
-            };
-            if found.is_empty() {
-                place.error(
-                    codes::NO_POLICY_FILE,
-                    "no file matches",
-                    "paths are relative to the gateway file; hidden files and `*_test.yaml` never match",
-                );
-            }
-            for path in found {
-                if !files.iter().any(|f| f.path == *path) {
-                    files.extend(self.policy(path, &place, &mut found_names, other));
-                }
-            }
-        }
-        let mut names = Vec::new();
-        for (place, name) in fields
-            .get("names")
-            .and_then(|v| v.texts())
-            .unwrap_or_default()
-        {
-            if !found_names.contains(name) {
-                place.error(
-                    codes::POLICY_VANISHED,
-                    format!("no loaded file has the policy `{}`", clip(name)),
-                    "a deny that vanishes would widen what is allowed: bring the file back, or take the name out",
-                );
-            }
-            names.push(name.into());
-        }
-        (files, names)
-    }
-
-    fn policy(
-        &self,
-        path: &Path,
-        place: &Value<'_, '_>,
-        names: &mut HashSet<String>,
-        other: &mut Problems,
-    ) -> Option<PolicyFile> {
-        let name = path.display().to_string();
-        let bytes = match &self.capture.files.get(path)?.bytes {
-            Ok(bytes) => bytes,
-            Err(why) => {
-                place.error(
-                    codes::UNREADABLE,
-                    format!("the policy file `{name}` cannot be read: {why}"),
-                    "paths are relative to the gateway file; check the permissions too",
-                );
-                return None;
-            }
-        };
-        let problem = match std::str::from_utf8(bytes) {
-            Ok(text) if text.trim().is_empty() => Problem::of_file(
-                name,
-                codes::EMPTY,
-                "the file is empty",
-            )
-            .hint("an empty file never replaces a working policy; take it out of `policies.files`"),
-            Ok(text) => {
-                match Document::parse(&name, text).map(|d| d.root.get("policy").cloned()) {
-                    Ok(Some(Node {
-                        kind: Kind::Str(policy),
-                        ..
-                    })) => _ = names.insert(policy),
-                    Ok(_) => {}
-                    Err(problems) => other.extend(problems),
-                }
-                return Some(PolicyFile {
-                    path: path.to_owned(),
-                    text: text.into(),
-                });
-            }
-            Err(_) => Problem::of_file(name, codes::NOT_UTF8, "not UTF-8 text")
-                .hint("save the file as UTF-8"),
-        };
-        other.push(problem);
-        None
-    }
 }
 
 fn version_1(value: &Value<'_, '_>) {
@@ -344,24 +247,6 @@ fn version_1(value: &Value<'_, '_>) {
             "write `version: 1`",
         );
     }
-}
-
-fn pattern_fault(place: &Value<'_, '_>, fault: &PatternFault) {
-    let (message, hint) = match fault {
-        PatternFault::Unsupported => (
-            "this pattern is not read".to_owned(),
-            "write a path whose last part may have `*`: `../policies/*.yaml`",
-        ),
-        PatternFault::Tests => (
-            "a file of policy tests is never loaded as policy".to_owned(),
-            "name the policy; its tests are found by `portcullis test`",
-        ),
-        PatternFault::Directory(why) => (
-            format!("the directory cannot be listed: {why}"),
-            "paths are relative to the gateway file",
-        ),
-    };
-    place.error(codes::BAD_PATTERN, message, hint);
 }
 
 fn restart(value: &Value<'_, '_>, what: &str) {

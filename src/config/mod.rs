@@ -13,6 +13,7 @@ mod issuers;
 mod listeners;
 mod ownership;
 pub mod path;
+mod policies;
 pub mod route;
 pub mod schema;
 pub mod snapshot;

@@ -1,8 +1,14 @@
 //! [`decide()`]: the answer to a [`Question`].
 
-use super::{Decision, PolicySet};
+use super::condition::{Tri, Why, evaluate, failing};
+use super::decision::{Decision, Effect, Near, why};
+use super::index::{
+    AgentRules, BACKEND_SLOT, Body, PolicySet, Rule, SLOTS, SkillNumber, Slot, is_message, slot_of,
+};
 use crate::a2a::Operation;
 use crate::identity::Principal;
+use crate::identity::issuer::Grant;
+use std::sync::Arc;
 
 /// What a caller wants to do.
 #[derive(Debug, Clone, Copy)]
@@ -11,7 +17,8 @@ pub struct Question<'a> {
     pub agent: usize,
     /// The operation, or a path of the backend surface.
     pub asked: Asked,
-    /// The skill of a message, or of the task it continues.
+    /// The skill of a message, or of the task it continues. Only looked at for the two operations
+    /// that send a message: rules restrict the skills of nothing else.
     pub skill: AskedSkill<'a>,
     /// Who asks.
     pub principal: &'a Principal,
@@ -29,7 +36,7 @@ pub enum Asked {
 /// The skill that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedSkill<'a> {
-    /// The operation concerns no skill: everything but the two that send a message.
+    /// The operation concerns no skill. For a message this counts as [`AskedSkill::Unknown`].
     NotAMessage,
     /// A skill; one that the agent does not declare counts as [`AskedSkill::Unknown`].
     Known(&'a str),
@@ -40,20 +47,236 @@ pub enum AskedSkill<'a> {
 
 /// Judges a call. Nothing is allocated on an allow.
 pub fn decide(policies: &PolicySet, question: &Question<'_>) -> Decision {
-    let _ = (policies, question);
-    Decision::deny("no_rule")
+    let Some(agent) = policies.agents.get(question.agent) else {
+        return Decision::deny(Decision::NO_RULE);
+    };
+    let slot = match question.asked {
+        Asked::Operation(operation) => slot_of(operation),
+        Asked::Backend => BACKEND_SLOT,
+    };
+    let call = Call {
+        policies,
+        agent,
+        slot,
+        skill: skill_number(agent, slot, question.skill),
+        principal: question.principal,
+    };
+    if let Some(rule) = call.firing() {
+        return Decision {
+            effect: Effect::Deny,
+            reason: Decision::DENY_RULE,
+            rule: Some(Arc::clone(&rule.id)),
+            near: call.why_firing(rule),
+        };
+    }
+    if let Some(rule) = call.allowing() {
+        return Decision {
+            effect: Effect::Allow,
+            reason: Decision::ALLOWED,
+            rule: Some(Arc::clone(&rule.id)),
+            near: None,
+        };
+    }
+    Decision {
+        near: call.nearest(),
+        ..Decision::deny(Decision::NO_RULE)
+    }
 }
 
 /// Whether any call of this caller to this agent would be allowed (I-6): if not, an unpublished
 /// agent does not exist for it.
 pub fn may_ever(policies: &PolicySet, principal: &Principal, agent: usize) -> bool {
-    let _ = (policies, principal, agent);
-    false
+    let Some(agent) = policies.agents.get(agent) else {
+        return false;
+    };
+    let may = |slot, skill| {
+        let call = Call {
+            policies,
+            agent,
+            slot,
+            skill,
+            principal,
+        };
+        // Allows first: a caller whom no rule allows anything is what this is asked for.
+        call.allowing().is_some() && call.firing().is_none()
+    };
+    (0..SLOTS).any(|slot| {
+        if !is_message(slot) {
+            return may(slot, SkillNumber::NotAMessage);
+        }
+        let mut skills = agent.skills.iter().map(|(_, n)| SkillNumber::Known(*n));
+        may(slot, SkillNumber::Unknown) || skills.any(|skill| may(slot, skill))
+    })
 }
 
 /// The claims that rules for this agent look at, as positions among the declared claims of the
 /// issuer at `issuer`, ascending: what a record says about a caller.
 pub fn claims_used(policies: &PolicySet, agent: usize, issuer: usize) -> &[usize] {
-    let _ = (policies, agent, issuer);
-    &[]
+    let agent = policies.agents.get(agent);
+    agent
+        .and_then(|a| a.claims.get(issuer))
+        .map_or(&[], |claims| claims)
+}
+
+fn skill_number(agent: &AgentRules, slot: usize, asked: AskedSkill<'_>) -> SkillNumber {
+    if !is_message(slot) {
+        return SkillNumber::NotAMessage;
+    }
+    match asked {
+        AskedSkill::NotAMessage | AskedSkill::Unknown => SkillNumber::Unknown,
+        AskedSkill::Known(skill) => agent
+            .skills
+            .binary_search_by(|(name, _)| (**name).cmp(skill))
+            .ok()
+            .and_then(|i| agent.skills.get(i))
+            .map_or(SkillNumber::Unknown, |(_, n)| SkillNumber::Known(*n)),
+    }
+}
+
+/// A question, looked up in the index.
+struct Call<'a> {
+    policies: &'a PolicySet,
+    agent: &'a AgentRules,
+    slot: usize,
+    skill: SkillNumber,
+    principal: &'a Principal,
+}
+
+impl<'a> Call<'a> {
+    /// Rules that name the agent, then rules about all agents.
+    fn slots(&self) -> impl Iterator<Item = &'a Slot> + use<'a> {
+        let tables = [&self.agent.table, &self.policies.any];
+        let slot = self.slot;
+        tables.into_iter().filter_map(move |t| t.slots.get(slot))
+    }
+
+    fn rules(&self, positions: &'a [usize]) -> impl Iterator<Item = &'a Rule> + use<'a> {
+        let rules = &self.policies.rules;
+        positions.iter().filter_map(move |i| rules.get(*i))
+    }
+
+    fn firing(&self) -> Option<&'a Rule> {
+        self.slots()
+            .flat_map(|slot| self.rules(&slot.lists(self.skill).denies))
+            .find(|rule| self.fires(rule))
+    }
+
+    fn allowing(&self) -> Option<&'a Rule> {
+        self.slots()
+            .flat_map(|slot| self.rules(&slot.lists(self.skill).allows))
+            .find(|rule| self.allows(rule))
+    }
+
+    fn fires(&self, rule: &Rule) -> bool {
+        rule.issuers.contains(self.principal.issuer_index)
+            && match &rule.body {
+                Body::Allow { .. } => false,
+                Body::DenyWhen(condition) => evaluate(condition, self.principal) != Tri::False,
+                Body::DenyUnless(condition) => evaluate(condition, self.principal) != Tri::True,
+                Body::DenyAlways => true,
+            }
+    }
+
+    fn allows(&self, rule: &Rule) -> bool {
+        rule.issuers.contains(self.principal.issuer_index)
+            && match &rule.body {
+                Body::Allow { grant, require } => {
+                    self.has(*grant) && evaluate(require, self.principal) == Tri::True
+                }
+                Body::DenyWhen(_) | Body::DenyUnless(_) | Body::DenyAlways => false,
+            }
+    }
+
+    /// Whether the token reaches this far. The backend surface needs the full grant whatever a
+    /// rule says (GR-1).
+    fn has(&self, grant: Grant) -> bool {
+        let needed = if self.slot == BACKEND_SLOT {
+            Grant::Full
+        } else {
+            grant
+        };
+        self.principal.grant.is_some_and(|grant| grant >= needed)
+    }
+
+    /// What made a deny fire; `None` when it always does.
+    fn why_firing(&self, rule: &Rule) -> Option<Near> {
+        let mut open = failing(rule.body.condition(), self.principal);
+        let near = |claim: &Arc<str>, why| Near {
+            rule: Arc::clone(&rule.id),
+            claim: Some(Arc::clone(claim)),
+            why,
+        };
+        match &rule.body {
+            Body::Allow { .. } | Body::DenyAlways => None,
+            Body::DenyUnless(_) => {
+                let (test, _, why) = open.next()?;
+                Some(near(&test.claim, why.code()))
+            }
+            // Not false, so that each test is true or unknown.
+            Body::DenyWhen(condition) => match open.next() {
+                Some((test, _, why)) => Some(near(&test.claim, why.code())),
+                None => Some(near(&condition.first()?.claim, why::VALUE_MATCHES)),
+            },
+        }
+    }
+
+    /// The allow that fails on the least, and what it fails on.
+    fn nearest(&self) -> Option<Near> {
+        self.slots()
+            .flat_map(|slot| {
+                let concerned = &slot.lists(self.skill).allows;
+                let all = slot.allows.iter();
+                all.filter_map(|i| {
+                    Some((
+                        concerned.binary_search(i).is_ok(),
+                        self.policies.rules.get(*i)?,
+                    ))
+                })
+            })
+            .map(|(skill, rule)| (self.distance(skill, rule), rule))
+            // The first of equals, and rules are sorted: never a question of order.
+            .min_by_key(|(distance, _)| *distance)
+            .and_then(|(distance, rule)| self.missed(distance, rule))
+    }
+
+    fn distance(&self, skill: bool, rule: &Rule) -> Distance {
+        let Body::Allow { grant, require } = &rule.body else {
+            return Distance::default();
+        };
+        Distance {
+            skill: !skill,
+            issuer: !rule.issuers.contains(self.principal.issuer_index),
+            grant: !self.has(*grant),
+            claims: failing(require, self.principal).count(),
+        }
+    }
+
+    fn missed(&self, distance: Distance, rule: &Rule) -> Option<Near> {
+        let near = |claim, why| Near {
+            rule: Arc::clone(&rule.id),
+            claim,
+            why,
+        };
+        let unknown = matches!(self.skill, SkillNumber::Unknown);
+        Some(match distance {
+            Distance { skill: true, .. } if unknown => near(None, why::SKILL_UNKNOWN),
+            Distance { skill: true, .. } => near(None, why::SKILL),
+            Distance { issuer: true, .. } => near(None, why::ISSUER),
+            Distance { grant: true, .. } => near(None, why::GRANT),
+            Distance { .. } => {
+                let (test, _, why): (_, _, Why) =
+                    failing(rule.body.condition(), self.principal).next()?;
+                near(Some(Arc::clone(&test.claim)), why.code())
+            }
+        })
+    }
+}
+
+/// How far an allow is from matching: what a caller can change least counts most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Distance {
+    skill: bool,
+    issuer: bool,
+    grant: bool,
+    claims: usize,
 }

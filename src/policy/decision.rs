@@ -16,11 +16,13 @@ pub enum Effect {
 pub struct Decision {
     /// Allow or deny; deny when in doubt.
     pub effect: Effect,
-    /// A code of a closed, private set.
+    /// [`Decision::ALLOWED`], [`Decision::DENY_RULE`] or [`Decision::NO_RULE`]; where something
+    /// else than policy refused, its own code.
     pub reason: &'static str,
     /// The deciding rule.
     pub rule: Option<Arc<str>>,
-    /// For a refusal: the rule that came nearest to allowing the call.
+    /// For a refusal: the allow that came nearest, or the deny that fired and the claim that made
+    /// it fire.
     pub near: Option<Near>,
 }
 
@@ -31,11 +33,40 @@ pub struct Near {
     pub rule: Arc<str>,
     /// The claim that it failed on.
     pub claim: Option<Arc<str>>,
-    /// How: `missing`, `null`, `wrong_type`, `value_differs`, or another code of the closed set.
+    /// How: one of [`why`].
     pub why: &'static str,
 }
 
+/// Why a rule did not allow a call, or did deny it.
+pub mod why {
+    /// The token does not have the claim.
+    pub const MISSING: &str = "missing";
+    /// The claim is `null`.
+    pub const NULL: &str = "null";
+    /// The claim is of another type than was declared.
+    pub const WRONG_TYPE: &str = "wrong_type";
+    /// The claim has another value than the rule asks for.
+    pub const VALUE_DIFFERS: &str = "value_differs";
+    /// The claim has the value that a deny names.
+    pub const VALUE_MATCHES: &str = "value_matches";
+    /// The token does not reach far enough.
+    pub const GRANT: &str = "grant";
+    /// The rule is about other skills.
+    pub const SKILL: &str = "skill";
+    /// The rule is about named skills, and which one the call means cannot be established.
+    pub const SKILL_UNKNOWN: &str = "skill_unknown";
+    /// The rule is about tokens of other issuers.
+    pub const ISSUER: &str = "issuer";
+}
+
 impl Decision {
+    /// The reason of an allow.
+    pub const ALLOWED: &str = "allowed";
+    /// The reason of a refusal by a deny that fired.
+    pub const DENY_RULE: &str = "deny_rule";
+    /// The reason of a refusal because no rule allows the call.
+    pub const NO_RULE: &str = "no_rule";
+
     /// A refusal without a rule.
     pub fn deny(reason: &'static str) -> Decision {
         Decision {

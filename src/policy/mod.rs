@@ -4,10 +4,19 @@
 //! `identity`. Invariants: default deny; a firing deny beats every allow and order never matters;
 //! anything that is not known never widens (I-3). Start reading at [`decide()`], then [`decision`].
 
+pub mod compile;
+mod condition;
 pub mod decide;
 pub mod decision;
+pub mod document;
+pub mod explain;
 pub mod index;
+mod matchers;
+pub mod names;
 
+pub use compile::compile;
 pub use decide::{Asked, AskedSkill, Question, claims_used, decide, may_ever};
 pub use decision::{Decision, Effect, Near};
+pub use explain::explain;
 pub use index::PolicySet;
+pub use names::{AgentFacts, World};

@@ -100,3 +100,51 @@ pub const NO_POLICY: &str = "PC111";
 pub const ADMIN_EXPOSED: &str = "PC112";
 /// Warning: an issuer for development.
 pub const DEVELOPMENT_ISSUER: &str = "PC113";
+/// An agent that the gateway file does not have.
+pub const UNKNOWN_AGENT: &str = "PC200";
+/// A skill that none of the rule's agents declares.
+pub const UNKNOWN_RULE_SKILL: &str = "PC201";
+/// A claim that no issuer of the rule declares.
+pub const UNKNOWN_CLAIM: &str = "PC202";
+/// An operation that does not exist.
+pub const UNKNOWN_OPERATION: &str = "PC203";
+/// An operation by its 0.3 name.
+pub const OLD_OPERATION: &str = "PC204";
+/// An issuer entry that the gateway file does not have.
+pub const UNKNOWN_ISSUER: &str = "PC205";
+/// A rule that both allows and denies, or neither.
+pub const ALLOW_OR_DENY: &str = "PC206";
+/// A condition that this kind of rule does not take, lacks, or has twice.
+pub const RULE_CONDITION: &str = "PC207";
+/// An allow that does not say whose tokens it trusts.
+pub const ISSUERS_NEEDED: &str = "PC208";
+/// A rule about messages that names no skills.
+pub const SKILLS_NEEDED: &str = "PC209";
+/// Skills in a rule that is about no messages.
+pub const SKILLS_WITHOUT_MESSAGES: &str = "PC210";
+/// A grant that is missing, too small, or of no use.
+pub const RULE_GRANT: &str = "PC211";
+/// No matcher, several, or one that does not exist.
+pub const MATCHER: &str = "PC212";
+/// A negation: it would hold for tokens without the claim.
+pub const NEGATION: &str = "PC213";
+/// A matcher that the claim's type does not have.
+pub const MATCHER_TYPE: &str = "PC214";
+/// A value of another type than the claim has.
+pub const MATCHER_VALUE: &str = "PC215";
+/// A claim that issuers declare with different types.
+pub const CLAIM_TYPES_DIFFER: &str = "PC216";
+/// A rule or value that can never match.
+pub const NEVER_MATCHES: &str = "PC217";
+/// Two rules with one id.
+pub const DUPLICATE_RULE: &str = "PC218";
+/// Two policies with one name.
+pub const DUPLICATE_POLICY: &str = "PC219";
+/// A pattern of another kind than `matches` takes.
+pub const NOT_A_GLOB: &str = "PC220";
+/// Warning: a deny that fires on tokens without the claim.
+pub const UNGUARDED_WHEN: &str = "PC230";
+/// Warning: messages are allowed, and nobody may follow up the task.
+pub const NO_FOLLOW_UP: &str = "PC231";
+/// Warning: text that may look like other text (PR-6).
+pub const NOT_ASCII: &str = "PC232";

@@ -41,6 +41,8 @@ pub enum Shape {
     Boolean,
     /// A whole number in a range, both ends included.
     Integer(i64, i64),
+    /// Any number.
+    Number,
     /// One of these whole numbers.
     Numbers(&'static [i64]),
     /// A duration such as `15m`.
@@ -142,6 +144,7 @@ impl Shape {
             Shape::Integer(min, max) => {
                 json!({"type": "integer", "minimum": min, "maximum": max})
             }
+            Shape::Number => json!({"type": "number"}),
             Shape::Numbers(numbers) => json!({"enum": numbers}),
             Shape::Duration => {
                 json!({"type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$", "examples": ["15m"]})

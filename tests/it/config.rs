@@ -424,6 +424,13 @@ fn what_needs_a_restart_is_refused_with_its_place() {
     }
 }
 
+/// A policy that fits any configuration.
+fn policy(name: &str) -> String {
+    format!(
+        "version: 1\npolicy: {name}\nrules: [{{id: {name}, deny: {{agents: any, operations: any, skills: any}}, always: true}}]\n"
+    )
+}
+
 #[test]
 fn a_swapped_symlink_is_noticed_every_time() {
     let folder = Folder::new();
@@ -432,7 +439,7 @@ fn a_swapped_symlink_is_noticed_every_time() {
     let version = |n: u32| {
         let data = folder.path(&format!("p/..v{n}"));
         fs::create_dir_all(&data).unwrap();
-        fs::write(data.join("policy.yaml"), format!("version: 1 # {n}\n")).unwrap();
+        fs::write(data.join("policy.yaml"), policy("a") + &format!("# {n}\n")).unwrap();
         let swap = folder.path("p/..data_tmp");
         symlink(format!("..v{n}"), &swap).unwrap();
         fs::rename(swap, folder.path("p/..data")).unwrap();
@@ -458,11 +465,11 @@ fn a_policy_file_that_comes_or_goes_is_a_change_and_tests_are_not_policies() {
     fs::create_dir(folder.path("p")).unwrap();
     let text = gateway("/a", "127.0.0.1:0", "j") + "policies: {files: [p/*.yaml]}\n";
     folder.write("gateway.yaml", &text);
-    folder.write("p/a.yaml", "version: 1\n");
+    folder.write("p/a.yaml", &policy("a"));
     let mut reloader = start(&folder);
-    folder.write("p/a_test.yaml", "version: 1\n");
+    folder.write("p/a_test.yaml", &policy("a"));
     assert!(matches!(reloader.look(at(1)), Look::Unchanged));
-    folder.write("p/b.yaml", "version: 1\n");
+    folder.write("p/b.yaml", &policy("b"));
     let Look::Loaded(loaded) = settled(&mut reloader, 2) else {
         panic!("a new policy was not noticed")
     };

@@ -1,0 +1,374 @@
+//! Conditions on claims, three-valued.
+//!
+//! A comparison with anything but a value of the declared type is [`Tri::Unknown`] (PR-3), and
+//! nothing here turns an unknown into a false early (PR-5): what an unknown means is up to the
+//! rule. Nothing is converted (PR-4) and everything is compared byte for byte (PR-6).
+
+use super::decision::why;
+use super::index::RuleIssuers;
+use crate::identity::issuer::ClaimKind;
+use crate::identity::{ClaimState, ClaimValue, Principal};
+use std::sync::Arc;
+
+/// True, false, or not known (Kleene's strong logic).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tri {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Nobody can tell.
+    Unknown,
+}
+
+impl From<bool> for Tri {
+    fn from(value: bool) -> Tri {
+        if value { Tri::True } else { Tri::False }
+    }
+}
+
+/// Why a test is not true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    Missing,
+    Null,
+    WrongType,
+    ValueDiffers,
+}
+
+impl Why {
+    /// The code in decisions and records.
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Why::Missing => why::MISSING,
+            Why::Null => why::NULL,
+            Why::WrongType => why::WRONG_TYPE,
+            Why::ValueDiffers => why::VALUE_DIFFERS,
+        }
+    }
+}
+
+/// Tests on different claims, all of which must hold. Without one it holds always.
+pub(super) type Condition = Box<[Test]>;
+
+/// One matcher on one claim.
+#[derive(Debug)]
+pub(super) struct Test {
+    /// The claim's name in policies.
+    pub(super) claim: Arc<str>,
+    pub(super) source: Source,
+    pub(super) matcher: Matcher,
+    /// `if_missing: no_match`: false, not unknown, without the claim (PR-3b).
+    pub(super) missing_is_false: bool,
+}
+
+/// Where a claim stands in a [`Principal`].
+#[derive(Debug)]
+pub(super) enum Source {
+    /// Among the declared claims; by position of the issuer. `None`: not declared there.
+    Declared(Box<[Option<usize>]>),
+    Reserved(Reserved),
+}
+
+/// Claims that policies know without a declaration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reserved {
+    Subject,
+    Client,
+    Actor,
+    Scopes,
+    Proof,
+    Delegated,
+}
+
+impl Reserved {
+    pub(super) fn named(name: &str) -> Option<Reserved> {
+        Some(match name {
+            "sub" => Reserved::Subject,
+            "client_id" => Reserved::Client,
+            "actor_sub" => Reserved::Actor,
+            "scopes" => Reserved::Scopes,
+            "proof" => Reserved::Proof,
+            "delegated" => Reserved::Delegated,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn kind(self) -> ClaimKind {
+        match self {
+            Reserved::Subject | Reserved::Client | Reserved::Actor | Reserved::Proof => {
+                ClaimKind::String
+            }
+            Reserved::Scopes => ClaimKind::SpaceString,
+            Reserved::Delegated => ClaimKind::Boolean,
+        }
+    }
+
+    /// Whether every accepted token has it.
+    pub(super) fn is_always_there(self) -> bool {
+        match self {
+            Reserved::Subject | Reserved::Proof | Reserved::Delegated => true,
+            Reserved::Client | Reserved::Actor | Reserved::Scopes => false,
+        }
+    }
+
+    fn found(self, principal: &Principal) -> Found<'_> {
+        match self {
+            Reserved::Subject => Found::Text(&principal.subject),
+            Reserved::Client => match &principal.client {
+                Some(client) => Found::Text(client),
+                None => Found::Missing,
+            },
+            // Tokens with an actor are refused before they get here.
+            Reserved::Actor => Found::Missing,
+            // No scope and no scope claim look alike; missing is the reading that grants less.
+            Reserved::Scopes if principal.scopes.is_empty() => Found::Missing,
+            Reserved::Scopes => Found::Texts(&principal.scopes),
+            // Sender-constrained tokens are refused before they get here.
+            Reserved::Proof => Found::Text("none"),
+            Reserved::Delegated => Found::Boolean(false),
+        }
+    }
+}
+
+/// What stands under a claim (PR-2).
+#[derive(Clone, Copy)]
+enum Found<'p> {
+    Text(&'p str),
+    Number(f64),
+    Boolean(bool),
+    Texts(&'p [Box<str>]),
+    Missing,
+    Null,
+    WrongType,
+}
+
+/// A matcher with its operands. Lists are sorted.
+#[derive(Debug)]
+pub(super) enum Matcher {
+    EqualsText(Box<str>),
+    EqualsNumber(f64),
+    EqualsBoolean(bool),
+    AnyOf(Box<[Box<str>]>),
+    Intersects(Box<[Box<str>]>),
+    AllOf(Box<[Box<str>]>),
+    Contains(Box<str>),
+    Matches(Glob),
+    Exists(bool),
+    Greater(f64),
+    GreaterOrEqual(f64),
+    Less(f64),
+    LessOrEqual(f64),
+    Between(f64, f64),
+}
+
+impl Test {
+    /// How it comes out for a token, and why it is not true.
+    fn of(&self, principal: &Principal) -> (Tri, Why) {
+        let found = self.found(principal);
+        let why = match found {
+            Found::Missing => Why::Missing,
+            Found::Null => Why::Null,
+            Found::WrongType => Why::WrongType,
+            Found::Text(_) | Found::Number(_) | Found::Boolean(_) | Found::Texts(_) => {
+                Why::ValueDiffers
+            }
+        };
+        if let Matcher::Exists(wanted) = self.matcher {
+            // Two-valued: a value of another type is there all the same (PR-3).
+            let exists = !matches!(found, Found::Missing | Found::Null);
+            return (Tri::from(exists == wanted), why);
+        }
+        match self.compare(found) {
+            Some(holds) => (Tri::from(holds), why),
+            None if self.missing_is_false && why == Why::Missing => (Tri::False, why),
+            // A value that the matcher cannot compare is of another type than was declared.
+            None if why == Why::ValueDiffers => (Tri::Unknown, Why::WrongType),
+            None => (Tri::Unknown, why),
+        }
+    }
+
+    fn found<'p>(&self, principal: &'p Principal) -> Found<'p> {
+        let state = match &self.source {
+            Source::Reserved(reserved) => return reserved.found(principal),
+            Source::Declared(by_issuer) => by_issuer
+                .get(principal.issuer_index)
+                .copied()
+                .flatten()
+                .and_then(|i| principal.claims.get(i)),
+        };
+        match state {
+            None | Some(ClaimState::Missing) => Found::Missing,
+            Some(ClaimState::Null) => Found::Null,
+            Some(ClaimState::WrongType) => Found::WrongType,
+            Some(ClaimState::Value(ClaimValue::String(text))) => Found::Text(text),
+            Some(ClaimState::Value(ClaimValue::Number(number))) => Found::Number(*number),
+            Some(ClaimState::Value(ClaimValue::Boolean(boolean))) => Found::Boolean(*boolean),
+            Some(ClaimState::Value(ClaimValue::Strings(texts))) => Found::Texts(texts),
+        }
+    }
+
+    /// `None` when there is nothing that can be compared.
+    fn compare(&self, found: Found<'_>) -> Option<bool> {
+        let number = match found {
+            // A number that is none compares with nothing.
+            Found::Number(n) if !n.is_nan() => Some(n),
+            _ => None,
+        };
+        let text = match found {
+            Found::Text(text) => Some(text),
+            _ => None,
+        };
+        let texts = match found {
+            Found::Texts(texts) => Some(texts),
+            _ => None,
+        };
+        match &self.matcher {
+            Matcher::EqualsText(wanted) => text.map(|t| *t == **wanted),
+            // Both are exact: a policy's number is within the integers of a double.
+            #[allow(clippy::float_cmp)]
+            Matcher::EqualsNumber(wanted) => number.map(|n| n == *wanted),
+            Matcher::EqualsBoolean(wanted) => match found {
+                Found::Boolean(boolean) => Some(boolean == *wanted),
+                _ => None,
+            },
+            Matcher::AnyOf(wanted) => text.map(|t| has(wanted, t)),
+            Matcher::Intersects(wanted) => texts.map(|all| all.iter().any(|t| has(wanted, t))),
+            Matcher::AllOf(wanted) => texts.map(|all| wanted.iter().all(|w| all.contains(w))),
+            Matcher::Contains(wanted) => texts.map(|all| all.contains(wanted)),
+            Matcher::Matches(glob) => text.map(|t| glob.matches(t)),
+            Matcher::Exists(_) => None,
+            Matcher::Greater(bound) => number.map(|n| n > *bound),
+            Matcher::GreaterOrEqual(bound) => number.map(|n| n >= *bound),
+            Matcher::Less(bound) => number.map(|n| n < *bound),
+            Matcher::LessOrEqual(bound) => number.map(|n| n <= *bound),
+            Matcher::Between(low, high) => number.map(|n| *low <= n && n <= *high),
+        }
+    }
+
+    /// Whether a token of one of `issuers` can have this claim.
+    pub(super) fn uses(&self, issuer: usize, issuers: &RuleIssuers) -> Option<usize> {
+        match &self.source {
+            Source::Declared(by_issuer) if issuers.contains(issuer) => {
+                by_issuer.get(issuer).copied().flatten()
+            }
+            Source::Declared(_) | Source::Reserved(_) => None,
+        }
+    }
+}
+
+fn has(sorted: &[Box<str>], text: &str) -> bool {
+    sorted.binary_search_by(|w| (**w).cmp(text)).is_ok()
+}
+
+/// All tests together: false beats unknown, unknown beats true.
+pub(super) fn evaluate(tests: &[Test], principal: &Principal) -> Tri {
+    let mut all = Tri::True;
+    for test in tests {
+        match test.of(principal).0 {
+            Tri::False => return Tri::False,
+            Tri::Unknown => all = Tri::Unknown,
+            Tri::True => {}
+        }
+    }
+    all
+}
+
+/// The tests that are not true, and why.
+pub(super) fn failing<'t>(
+    tests: &'t [Test],
+    principal: &Principal,
+) -> impl Iterator<Item = (&'t Test, Tri, Why)> {
+    tests.iter().filter_map(|test| {
+        let (tri, why) = test.of(principal);
+        (tri != Tri::True).then_some((test, tri, why))
+    })
+}
+
+/// An anchored pattern: literal, but for `*`, which stands for any text without `/` (PR-7).
+#[derive(Debug)]
+pub(super) struct Glob {
+    /// By `/`, then by `*`.
+    segments: Box<[Box<[Box<str>]>]>,
+}
+
+impl Glob {
+    pub(super) fn new(pattern: &str) -> Glob {
+        let segment = |s: &str| s.split('*').map(Box::from).collect();
+        Glob {
+            segments: pattern.split('/').map(segment).collect(),
+        }
+    }
+
+    /// Takes time linear in the text: within a segment each piece is looked for once, leftmost.
+    fn matches(&self, text: &str) -> bool {
+        let mut parts = text.split('/');
+        let all = self
+            .segments
+            .iter()
+            .all(|segment| parts.next().is_some_and(|part| fits(segment, part)));
+        all && parts.next().is_none()
+    }
+}
+
+/// Whether the pieces stand in `part` in this order, the first at its start, the last at its end.
+fn fits(pieces: &[Box<str>], part: &str) -> bool {
+    let (first, rest) = match pieces {
+        [] => return part.is_empty(),
+        [only] => return **only == *part,
+        [first, rest @ ..] => (first, rest),
+    };
+    let Some(mut left) = part.strip_prefix(&**first) else {
+        return false;
+    };
+    let Some((last, middle)) = rest.split_last() else {
+        return left.is_empty();
+    };
+    for piece in middle {
+        let Some((_, after)) = left.split_once(&**piece) else {
+            return false;
+        };
+        left = after;
+    }
+    left.ends_with(&**last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Glob;
+
+    #[test]
+    fn a_glob_is_anchored_and_its_star_stays_in_one_segment() {
+        let cases = [
+            ("sandbox/*", "sandbox/a", true),
+            ("sandbox/*", "sandbox/", true),
+            ("sandbox/*", "sandbox/a/b", false),
+            ("sandbox/*", "sandbox", false),
+            ("sandbox/*", "xsandbox/a", false),
+            ("*", "", true),
+            ("*", "a", true),
+            ("*", "a/b", false),
+            ("*/*", "a/b", true),
+            ("a.b", "a.b", true),
+            ("a.b", "axb", false),
+            ("a*b*c", "abc", true),
+            ("a*b*c", "aXbYbZc", true),
+            ("a*b*c", "acb", false),
+            ("ab*ba", "aba", false),
+            ("ab*ba", "abba", true),
+            ("a*", "A", false),
+            ("a*", "\u{e4}", false),
+            ("*\u{e4}", "x\u{e4}", true),
+            ("a?c", "abc", false),
+            ("[ab]", "a", false),
+            ("a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
+        ];
+        for (pattern, text, expected) in cases {
+            assert_eq!(
+                Glob::new(pattern).matches(text),
+                expected,
+                "{pattern} {text}"
+            );
+        }
+    }
+}

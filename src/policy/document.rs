@@ -1,0 +1,172 @@
+//! The shape of a policy file: every field that may stand in it, as tables.
+//!
+//! The walker refuses what is not here, and `policy.schema.json` is made from here. Names under
+//! `later` are refused with a way out, never ignored: a narrowing that is ignored widens.
+
+use crate::source::shape::{Fields, Shape, optional, required};
+
+const TEXTS: Shape = Shape::List(&Shape::Text);
+const ANY_OR_TEXTS: Shape = Shape::Either(&[Shape::Word(&["any"]), TEXTS]);
+const CONDITION: Shape = Shape::Named(&Shape::Object(&MATCHER));
+const NUMBER: Shape = Shape::Number;
+
+/// The whole file.
+pub static POLICY: Fields = Fields {
+    title: "policy",
+    doc: "A Portcullis policy. What no rule allows is refused; a deny that fires beats every allow; order never matters.",
+    fields: &[
+        required("version", Shape::Integer(1, 1), "version of this format: 1"),
+        required(
+            "policy",
+            Shape::Text,
+            "the policy's name; one file per name",
+        ),
+        required(
+            "rules",
+            Shape::List(&Shape::Object(&RULE)),
+            "who may do what, and who may not",
+        ),
+    ],
+    later: &[
+        (
+            "webhooks",
+            "remove it; push notifications are refused for everybody",
+        ),
+        (
+            "limits",
+            "remove it; limits of one agent are under `agents[].limits` of the gateway file",
+        ),
+        ("tests", "remove it; try the policy with real tokens"),
+    ],
+};
+
+/// One of `rules`.
+pub static RULE: Fields = Fields {
+    title: "rule",
+    doc: "One statement: exactly one of `allow` and `deny`.",
+    fields: &[
+        required(
+            "id",
+            Shape::Text,
+            "its name in records and refusals; different from every other rule of every policy",
+        ),
+        optional(
+            "allow",
+            Shape::Object(&SCOPE),
+            "the calls that it allows; needs `grant`, may have `require`",
+        ),
+        optional(
+            "deny",
+            Shape::Object(&SCOPE),
+            "the calls that it denies; needs one of `when`, `unless` and `always`",
+        ),
+        optional(
+            "grant",
+            Shape::Word(&["agent", "full"]),
+            "of an allow: the reach that a token must have; `agent` is met by `full` as well",
+        ),
+        optional(
+            "require",
+            CONDITION,
+            "of an allow: by claim, what must hold; a missing, null or wrongly typed claim never meets it",
+        ),
+        optional(
+            "when",
+            CONDITION,
+            "of a deny: it fires when all of this holds, and also when that cannot be known",
+        ),
+        optional(
+            "unless",
+            CONDITION,
+            "of a deny: it fires unless all of this holds; the safe form",
+        ),
+        optional(
+            "always",
+            Shape::Boolean,
+            "of a deny: `true`; it fires for everybody",
+        ),
+    ],
+    later: &[
+        (
+            "mode",
+            "remove it together with `until`; every rule is in force",
+        ),
+        ("until", "remove it; rules do not expire"),
+    ],
+};
+
+/// `allow` and `deny`.
+pub static SCOPE: Fields = Fields {
+    title: "scope",
+    doc: "The calls that a rule is about.",
+    fields: &[
+        required("agents", ANY_OR_TEXTS, "names of agents, or `any`"),
+        required(
+            "operations",
+            ANY_OR_TEXTS,
+            "operations by their 1.0 names, groups (messages, tasks, list, push, card), `backend`, or `any`; an allow with `any` has the backend only with `grant: full`",
+        ),
+        optional(
+            "skills",
+            ANY_OR_TEXTS,
+            "skills, or `any`; needed where messages are concerned, and restricts only them",
+        ),
+        optional(
+            "issuers",
+            ANY_OR_TEXTS,
+            "issuer entries whose tokens it is about, or `any`; an allow needs it once two issuers are configured; default: any",
+        ),
+    ],
+    later: &[],
+};
+
+/// What a claim must be: exactly one matcher.
+pub static MATCHER: Fields = Fields {
+    title: "matcher",
+    doc: "Exactly one matcher, and in `when` also `if_missing`. Nothing is converted, and text is compared byte for byte.",
+    fields: &[
+        optional(
+            "equals",
+            Shape::Either(&[Shape::Text, NUMBER, Shape::Boolean]),
+            "a string, number or boolean claim with exactly this value",
+        ),
+        optional(
+            "any_of",
+            TEXTS,
+            "a string claim with one of these values, or an array that has at least one of them",
+        ),
+        optional("all_of", TEXTS, "an array that has all of these"),
+        optional("contains", Shape::Text, "an array that has this"),
+        optional(
+            "matches",
+            Shape::Text,
+            "a string claim that fits this pattern as a whole; `*` is any text without `/`",
+        ),
+        optional(
+            "exists",
+            Shape::Boolean,
+            "whether the claim is there and not null",
+        ),
+        optional("gt", NUMBER, "a number claim greater than this"),
+        optional("gte", NUMBER, "a number claim of at least this"),
+        optional("lt", NUMBER, "a number claim less than this"),
+        optional("lte", NUMBER, "a number claim of at most this"),
+        optional(
+            "between",
+            Shape::List(&NUMBER),
+            "a number claim from the first to the second of these, both included",
+        ),
+        optional(
+            "if_missing",
+            Shape::Word(&["no_match"]),
+            "in `when`: a token without the claim does not fire the rule; null and wrong types still do",
+        ),
+    ],
+    later: &[],
+};
+
+/// The draft-07 schema that `portcullis schema policy` prints, with a line feed at its end. The
+/// copy in `config/policy.schema.json` is compared in tests.
+pub fn schema() -> String {
+    format!("{:#}\n", POLICY.json_schema())
+}
