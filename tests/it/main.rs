@@ -9,4 +9,5 @@ mod journal;
 mod replies;
 mod support;
 mod tidy;
+mod token_cli;
 mod wire;
