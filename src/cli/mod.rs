@@ -11,6 +11,7 @@ pub mod dev_issuer;
 mod run;
 mod schema;
 pub mod server;
+mod token;
 pub mod upkeep;
 
 use clap::{Parser, Subcommand};
@@ -46,6 +47,8 @@ enum Command {
     Check(check::Arguments),
     /// Print the JSON Schema of a file format
     Schema(schema::Arguments),
+    /// Make and look into tokens, for development
+    Token(Box<token::Arguments>),
 }
 
 /// Runs the program.
@@ -59,7 +62,7 @@ pub fn main() -> ExitCode {
             } else {
                 exit::YES
             };
-            let _ = error.print();
+            print_error(&error);
             return ExitCode::from(code);
         }
     };
@@ -68,5 +71,27 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
+        Command::Token(arguments) => token::run(*arguments),
     })
+}
+
+/// Prints what is wrong with the command line, but no token that stands in it.
+fn print_error(error: &clap::Error) {
+    let arguments: Vec<String> = std::env::args().collect();
+    let tokens: Vec<&str> = arguments.iter().filter_map(|a| token_in(a)).collect();
+    if tokens.is_empty() || !error.use_stderr() {
+        let _ = error.print();
+        return;
+    }
+    let mut text = error.render().to_string();
+    for token in tokens {
+        text = text.replace(token, "[token]");
+    }
+    eprint!("{text}");
+}
+
+/// From where a token begins in an argument: `{"` in base64, and there are dots behind it.
+fn token_in(argument: &str) -> Option<&str> {
+    let token = &argument[argument.find("eyJ")?..];
+    token.contains('.').then_some(token)
 }

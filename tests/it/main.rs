@@ -11,4 +11,5 @@ mod ownership;
 mod replies;
 mod support;
 mod tidy;
+mod token_cli;
 mod wire;

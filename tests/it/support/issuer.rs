@@ -66,12 +66,15 @@ impl Issuer {
     /// end. `jwks` is relative to the gateway file; `claims` is YAML, such as
     /// `{role: {path: [role], type: string}}`, or empty.
     pub fn yaml_entry(&self, name: &str, jwks: &str, claims: &str) -> String {
-        let claims = if claims.is_empty() { "{}" } else { claims };
+        let claims = match claims {
+            "" => String::new(),
+            claims => format!("    claims: {claims}\n"),
+        };
         format!(
             "  - name: {name}\n    issuer: {}\n    audiences: [{AUDIENCE}]\n    \
              keys: {{file: {jwks}}}\n    grants:\n      - path: [scope]\n        \
-             form: space_string\n        map: {{{AGENT_SCOPE}: agent, {FULL_SCOPE}: full}}\n    \
-             claims: {claims}\n    development: true\n",
+             form: space_string\n        map: {{{AGENT_SCOPE}: agent, {FULL_SCOPE}: full}}\n\
+             {claims}    development: true\n",
             self.iss
         )
     }
