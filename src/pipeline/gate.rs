@@ -40,7 +40,8 @@ impl Live {
                 .iter()
                 .map(|agent| metrics.agent(&agent.name))
                 .collect(),
-            issuers: Issuers::compile(&snapshot.issuers),
+            // What is wrong with keys was told when the configuration was checked.
+            issuers: Issuers::compile(&snapshot.issuers).0,
             tokens: TokenCache::new(),
             snapshot,
         }
