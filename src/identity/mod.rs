@@ -6,11 +6,18 @@
 //! Start reading at [`mod@accept`].
 
 pub mod accept;
+mod claims;
+pub mod explain;
 pub mod fault;
+mod grants;
+mod header;
 pub mod issuer;
+pub mod keys;
 pub mod principal;
+mod token;
 pub mod transport;
 
-pub use accept::{Issuers, Refused, accept, still_good};
+pub use accept::{Issuers, KeyNote, Refused, accept, still_good};
+pub use explain::{Finding, explain};
 pub use fault::{Answer, TokenFault};
 pub use principal::{ClaimState, ClaimValue, Principal};

@@ -34,15 +34,23 @@ pub struct Admission {
 /// body is read, so the answers are constant (`design.md` sections 4 and 6).
 pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<(), Rejection> {
     let nowhere = || Rejection::plain(Fault::NoSuchPath, "no_such_path");
-    let Some(agent) = place.agent() else { return Err(nowhere()) };
+    let Some(agent) = place.agent() else {
+        return Err(nowhere());
+    };
     let policy = &recorder.live.snapshot.policy;
     if !agent.publish && !may_ever(policy, &verified.principal, agent.index) {
         // To this caller an unpublished agent looks like a path that never existed (I-6).
         return Err(Rejection::plain(Fault::NoSuchPath, "hidden_agent"));
     }
     let needs = match place {
-        Place::Interface { full_only: false, .. } | Place::NotReady(_) => Grant::Agent,
-        Place::Interface { full_only: true, .. } | Place::Backend { .. } => Grant::Full,
+        Place::Interface {
+            full_only: false, ..
+        }
+        | Place::NotReady(_) => Grant::Agent,
+        Place::Interface {
+            full_only: true, ..
+        }
+        | Place::Backend { .. } => Grant::Full,
         Place::Card(_) | Place::NoCard | Place::Nowhere => return Err(nowhere()),
     };
     if verified.principal.grant.is_some_and(|grant| grant >= needs) {
@@ -56,7 +64,10 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
         Grant::Full => ScopeHint::Full,
     };
     let rejection = Rejection::plain(Fault::InsufficientScope, "insufficient_scope");
-    Err(Rejection { challenge: Challenge::InsufficientScope(hint), ..rejection })
+    Err(Rejection {
+        challenge: Challenge::InsufficientScope(hint),
+        ..rejection
+    })
 }
 
 /// A request to an interface of an agent, its body read.
@@ -112,7 +123,10 @@ fn read(asking: &Asking<'_>) -> Result<(Call, Option<Version>), Rejection> {
 }
 
 fn malformed(malformed: Malformed, binding: Binding) -> Rejection {
-    let dialect = Dialect { binding, version: malformed.version.unwrap_or(Version::V1_0) };
+    let dialect = Dialect {
+        binding,
+        version: malformed.version.unwrap_or(Version::V1_0),
+    };
     Rejection::plain(malformed.fault, malformed.code)
         .in_dialect(dialect, malformed.rpc_id.as_deref())
 }
@@ -132,7 +146,9 @@ async fn admitted(
         return Err(Rejection::plain(fault, code));
     }
     let owner = &asking.verified.owner;
-    let related = relate(&*gate.ownership, agent, owner, call).await.map_err(Unrelated::rejection)?;
+    let related = relate(&*gate.ownership, agent, owner, call)
+        .await
+        .map_err(Unrelated::rejection)?;
     let began = phase(recorder, Phase::Relate, began);
     let judged = judge(recorder, asking, &related);
     let began = phase(recorder, Phase::Decide, began);
@@ -142,7 +158,11 @@ async fn admitted(
     };
     phase(recorder, Phase::Record, began);
     match recorded {
-        Ok(permit) => Ok(Admission { permit, a2a_version, related: Some(related) }),
+        Ok(permit) => Ok(Admission {
+            permit,
+            a2a_version,
+            related: Some(related),
+        }),
         Err(rejection) => {
             // Nothing goes out, so a context that was claimed for this call is nobody's again.
             release(&*gate.ownership, agent, owner, &related).await;
@@ -152,11 +172,7 @@ async fn admitted(
 }
 
 /// Decides, and keeps the decision in the recorder.
-fn judge(
-    recorder: &mut Recorder,
-    asking: &Asking<'_>,
-    related: &Related,
-) -> Result<(), Rejection> {
+fn judge(recorder: &mut Recorder, asking: &Asking<'_>, related: &Related) -> Result<(), Rejection> {
     let agent = asking.agent;
     let call = recorder.call.as_ref();
     let skill = match call.map(|call| resolve(agent, call, related.continued())) {
@@ -211,10 +227,16 @@ pub async fn admit_backend(
         principal: &verified.principal,
     };
     let decision = decide(&recorder.live.snapshot.policy, &question);
-    conclude_decision(recorder, agent, decision)
-        .map_err(|rejection| Rejection { status: None, ..rejection })?;
+    conclude_decision(recorder, agent, decision).map_err(|rejection| Rejection {
+        status: None,
+        ..rejection
+    })?;
     let permit = record(recorder).await?;
-    Ok(Admission { permit, a2a_version: None, related: None })
+    Ok(Admission {
+        permit,
+        a2a_version: None,
+        related: None,
+    })
 }
 
 /// The intent, before any byte leaves (I-2), and the permit that it is worth.
@@ -231,12 +253,18 @@ async fn record(recorder: &mut Recorder) -> Result<Permit, Rejection> {
 }
 
 fn not_allowed(agent: &Agent, code: &'static str) -> Rejection {
-    Rejection { status: Some(agent.deny_status), ..Rejection::plain(Fault::NotAllowed, code) }
+    Rejection {
+        status: Some(agent.deny_status),
+        ..Rejection::plain(Fault::NotAllowed, code)
+    }
 }
 
 fn phase(recorder: &Recorder, phase: Phase, began: Duration) -> Duration {
     let now = recorder.elapsed();
-    recorder.gate().metrics.overhead(phase, now.saturating_sub(began));
+    recorder
+        .gate()
+        .metrics
+        .overhead(phase, now.saturating_sub(began));
     now
 }
 

@@ -2,8 +2,8 @@
 
 use super::cards::CardStore;
 use super::metrics::{AgentMetrics, Metrics};
-use super::token_cache::TokenCache;
 use super::ports::{Clock, Journal, OwnershipStore, Random, UnixMillis};
+use super::token_cache::TokenCache;
 use crate::config::snapshot::Snapshot;
 use crate::identity::Issuers;
 use arc_swap::ArcSwap;
@@ -40,7 +40,8 @@ impl Live {
                 .iter()
                 .map(|agent| metrics.agent(&agent.name))
                 .collect(),
-            issuers: Issuers::compile(&snapshot.issuers),
+            // What is wrong with keys was told when the configuration was checked.
+            issuers: Issuers::compile(&snapshot.issuers).0,
             tokens: TokenCache::new(),
             snapshot,
         }

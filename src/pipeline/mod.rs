@@ -25,8 +25,8 @@ pub mod skill;
 pub mod token_cache;
 
 pub use attempts::{Attempts, Sizes};
-pub use bind::Binder;
 pub use authenticate::{Verified, authenticate};
+pub use bind::Binder;
 pub use gate::{Gate, Live};
 pub use observe::{Observer, ReplyNote};
 pub use permit::Permit;

@@ -12,9 +12,10 @@ use super::skill::Skill;
 use super::{Attempts, Gate, Live, Rejection};
 use crate::a2a::Call;
 use crate::audit::record::{
-    Artifacts, Asked, Caller, ClaimValue, Claims, Decision as DecisionRecord, Delivery, Effect as EffectRecord, Ended, Grant as GrantRecord,
-    Head, Id, Ids, Intent, Millis, Near, Outcome, Reach, Reached, Record, Refusal, Request, Response,
-    Sha256, Skill as SkillRecord, Source, Surface, Text, Time, Timing,
+    Artifacts, Asked, Caller, ClaimValue, Claims, Decision as DecisionRecord, Delivery,
+    Effect as EffectRecord, Ended, Grant as GrantRecord, Head, Id, Ids, Intent, Millis, Near,
+    Outcome, Reach, Reached, Record, Refusal, Request, Response, Sha256, Skill as SkillRecord,
+    Source, Surface, Text, Time, Timing,
 };
 use crate::config::snapshot::{Agent, Listener};
 use crate::identity::issuer::Grant;
@@ -114,7 +115,11 @@ impl Recorder {
         let members = {
             let claims = self.claims();
             let asked = self.asked("allowed", &claims);
-            Record::Intent(Intent { head: self.head(), asked }).members()
+            Record::Intent(Intent {
+                head: self.head(),
+                asked,
+            })
+            .members()
         };
         let receipt = self.gate.journal.append(RecordBody(members));
         self.gate.metrics.journal_record("intent");
@@ -333,7 +338,9 @@ impl Recorder {
         claims_used(&snapshot.policy, agent.index, principal.issuer_index)
             .iter()
             .filter_map(|&at| {
-                let ClaimState::Value(value) = principal.claims.get(at)? else { return None };
+                let ClaimState::Value(value) = principal.claims.get(at)? else {
+                    return None;
+                };
                 let value = match value {
                     identity::ClaimValue::String(text) => ClaimValue::Text(Id(text)),
                     identity::ClaimValue::Number(number) => ClaimValue::Number(*number),

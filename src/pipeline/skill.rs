@@ -24,10 +24,18 @@ pub struct Skill {
 pub struct AnotherSkill;
 
 impl Skill {
-    const UNKNOWN: Skill = Skill { id: None, source: SkillSource::None, assurance: None };
+    const UNKNOWN: Skill = Skill {
+        id: None,
+        source: SkillSource::None,
+        assurance: None,
+    };
 
     fn known(id: &str, source: SkillSource, assurance: Assurance) -> Skill {
-        Skill { id: Some(id.into()), source, assurance: Some(assurance) }
+        Skill {
+            id: Some(id.into()),
+            source,
+            assurance: Some(assurance),
+        }
     }
 }
 
@@ -52,7 +60,9 @@ pub fn resolve(
     }
     let mentioned = mentioned(call);
     if let Some(started_with) = task {
-        let Some(started_with) = started_with else { return Ok(Some(Skill::UNKNOWN)) };
+        let Some(started_with) = started_with else {
+            return Ok(Some(Skill::UNKNOWN));
+        };
         return match mentioned {
             Mentioned::One(id) if *id != **started_with => Err(AnotherSkill),
             Mentioned::Unclear => Err(AnotherSkill),

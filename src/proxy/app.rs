@@ -5,7 +5,7 @@ use super::limits::{
 };
 use super::links::Links;
 use super::serve::serve;
-use super::{Stopping, reply};
+use super::{Stopping, body, reply};
 use crate::a2a::Fault;
 use crate::audit::record::Ended;
 use crate::config::snapshot::Listener;
@@ -189,6 +189,10 @@ impl App {
                 let (status, sent) =
                     reply::reject(session, recorder.request_id.as_str(), &rejection).await;
                 recorder.refused(&rejection, status);
+                if sent.is_ok() && session.get_keepalive().is_none() && !session.is_body_done() {
+                    body::linger(session).await;
+                    return false;
+                }
                 sent.is_ok()
             }
             Failure::Ended {

@@ -110,3 +110,23 @@ pub fn settle_unread(session: &mut ServerSession) {
         session.set_keepalive(None);
     }
 }
+
+/// Reads on for a moment what the caller is still sending after it was refused, and throws it away.
+///
+/// Closing with unread data resets the connection, and a reset may overtake the refusal.
+pub async fn linger(session: &mut ServerSession) {
+    let mut reading = pin!(async {
+        let mut left = LINGER_AT_MOST;
+        while let Ok(Some(chunk)) = session.read_request_body().await {
+            left = match left.checked_sub(chunk.len()) {
+                Some(left) => left,
+                None => return,
+            };
+        }
+    });
+    // Either way the connection is closed next.
+    let _ = timeout(DRAIN_DEADLINE, reading.as_mut()).await;
+}
+
+/// Bytes that a caller may still send into the void.
+const LINGER_AT_MOST: usize = 64 * 1024 * 1024;

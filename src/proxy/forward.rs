@@ -113,7 +113,14 @@ pub async fn forward(
         (Some(related), Some(verified), Some(call)) => {
             let skill = recorder.skill.as_ref().and_then(|skill| skill.id.clone());
             let store = &*app.gate.ownership;
-            Some(Binder::new(store, &order.agent, &verified.owner, call, related, skill))
+            Some(Binder::new(
+                store,
+                &order.agent,
+                &verified.owner,
+                call,
+                related,
+                skill,
+            ))
         }
         _ => None,
     };

@@ -8,9 +8,9 @@ use super::reply::{self, Answer};
 use crate::a2a::Fault;
 use crate::a2a::card;
 use crate::config::snapshot::Agent;
-use crate::pipeline::cards::CardView;
 use crate::pipeline::admit::{Admission, Asking, admit, admit_backend, body_hash, enter};
 use crate::pipeline::authenticate::authenticate;
+use crate::pipeline::cards::CardView;
 use crate::pipeline::locate::{Place, is_our_host, locate};
 use crate::pipeline::metrics::Phase;
 use crate::pipeline::relate::release;
@@ -57,13 +57,18 @@ async fn serve_caller(
     let began = recorder.elapsed();
     let head = session.req_header();
     let query = query_of(head.raw_path()).map_err(Failure::Rejected)?;
-    let verified = authenticate(&app.gate, &recorder.live, &head.headers, query)
-        .map_err(Failure::Rejected)?;
-    app.gate.metrics.overhead(Phase::Authenticate, recorder.elapsed().saturating_sub(began));
+    let verified =
+        authenticate(&app.gate, &recorder.live, &head.headers, query).map_err(Failure::Rejected)?;
+    app.gate.metrics.overhead(
+        Phase::Authenticate,
+        recorder.elapsed().saturating_sub(began),
+    );
     recorder.verified = Some(verified.clone());
     enter(recorder, &verified, &place).map_err(Failure::Rejected)?;
     match place {
-        Place::Interface { agent, interface, .. } => {
+        Place::Interface {
+            agent, interface, ..
+        } => {
             let body = read_body(session, recorder, &agent).await?;
             let head = session.req_header();
             let asking = Asking {
@@ -76,12 +81,22 @@ async fn serve_caller(
                 body: &body,
             };
             let admission = admit(recorder, asking).await.map_err(Failure::Rejected)?;
-            go(app, session, recorder, agent, interface.backend_path, body, admission).await
+            go(
+                app,
+                session,
+                recorder,
+                agent,
+                interface.backend_path,
+                body,
+                admission,
+            )
+            .await
         }
         Place::Backend { agent, path } => {
             let body = read_body(session, recorder, &agent).await?;
-            let admission =
-                admit_backend(recorder, &agent, &verified).await.map_err(Failure::Rejected)?;
+            let admission = admit_backend(recorder, &agent, &verified)
+                .await
+                .map_err(Failure::Rejected)?;
             // Nothing of this surface is parsed, so its query travels as it came.
             let target = match query_of(session.req_header().raw_path()) {
                 Ok(Some(query)) => format!("{path}?{query}").into(),
@@ -101,10 +116,12 @@ async fn read_body(
     recorder: &mut Recorder,
     agent: &Agent,
 ) -> Result<Bytes, Failure> {
-    let body = body::read(session, agent.limits.body).await.map_err(|fault| match fault {
-        BodyFault::Refuse(fault, code) => refuse(fault, code),
-        BodyFault::CallerLeft => Failure::CallerLeft,
-    })?;
+    let body = body::read(session, agent.limits.body)
+        .await
+        .map_err(|fault| match fault {
+            BodyFault::Refuse(fault, code) => refuse(fault, code),
+            BodyFault::CallerLeft => Failure::CallerLeft,
+        })?;
     recorder.body_bytes = body.len() as u64;
     recorder.body_sha256 = Some(body_hash(&body));
     Ok(body)
@@ -120,8 +137,18 @@ async fn go(
     body: Bytes,
     admission: Admission,
 ) -> Result<(), Failure> {
-    let Admission { permit, a2a_version, related } = admission;
-    let order = Order { permit, agent: agent.clone(), target, body, a2a_version };
+    let Admission {
+        permit,
+        a2a_version,
+        related,
+    } = admission;
+    let order = Order {
+        permit,
+        agent: agent.clone(),
+        target,
+        body,
+        a2a_version,
+    };
     let forwarded = forward(app, session, recorder, order, related.as_ref()).await;
     if recorder.untouched()
         && let (Some(related), Some(verified)) = (&related, &recorder.verified)
@@ -151,7 +178,9 @@ fn path_of(target: &[u8]) -> &[u8] {
 
 /// The query of a request target, without its question mark.
 fn query_of(target: &[u8]) -> Result<Option<&str>, Rejection> {
-    let Some(at) = target.iter().position(|&b| b == b'?') else { return Ok(None) };
+    let Some(at) = target.iter().position(|&b| b == b'?') else {
+        return Ok(None);
+    };
     match std::str::from_utf8(&target[at + 1..]) {
         Ok(query) => Ok(Some(query)),
         Err(_) => Err(Rejection::plain(Fault::BadRequest, "query_not_utf8")),

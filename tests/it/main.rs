@@ -6,6 +6,7 @@ mod calls;
 mod cards;
 mod config;
 mod gate;
+mod identity;
 mod journal;
 mod ownership;
 mod replies;

@@ -36,15 +36,32 @@ enum Request {
     Get(&'static str),
 }
 
-const REVIEWER: Bearer = Bearer { subject: "alice", role: Some("reviewer"), scope: "a2a.agent" };
-const FULL: Bearer = Bearer { subject: "carol", role: Some("reviewer"), scope: "a2a.full" };
+const REVIEWER: Bearer = Bearer {
+    subject: "alice",
+    role: Some("reviewer"),
+    scope: "a2a.agent",
+};
+const FULL: Bearer = Bearer {
+    subject: "carol",
+    role: Some("reviewer"),
+    scope: "a2a.full",
+};
 
 pub(super) fn rows() -> Vec<Row> {
     let good = |bearer| Some((bearer, Wrong::Nothing));
     let bad = |wrong| Some((REVIEWER, wrong));
-    let author = Bearer { role: Some("author"), ..REVIEWER };
-    let no_role = Bearer { role: None, ..REVIEWER };
-    let bob = Bearer { subject: "bob", ..REVIEWER };
+    let author = Bearer {
+        role: Some("author"),
+        ..REVIEWER
+    };
+    let no_role = Bearer {
+        role: None,
+        ..REVIEWER
+    };
+    let bob = Bearer {
+        subject: "bob",
+        ..REVIEWER
+    };
     let passes = |caller, request, token, says| Row {
         caller,
         request,
@@ -64,29 +81,88 @@ pub(super) fn rows() -> Vec<Row> {
         says: "",
     };
     vec![
-        passes("a valid reviewer", Request::Message, good(REVIEWER), GREETING),
+        passes(
+            "a valid reviewer",
+            Request::Message,
+            good(REVIEWER),
+            GREETING,
+        ),
         refused("no token", Request::Message, None, 401),
-        refused("wrong audience", Request::Message, bad(Wrong::Audience), 401),
+        refused(
+            "wrong audience",
+            Request::Message,
+            bad(Wrong::Audience),
+            401,
+        ),
         refused("wrong role", Request::Message, good(author), 403),
         refused("no role in the token", Request::Message, good(no_role), 403),
-        refused("bad signature", Request::Message, bad(Wrong::Signature), 401),
+        refused(
+            "bad signature",
+            Request::Message,
+            bad(Wrong::Signature),
+            401,
+        ),
         refused("expired token", Request::Message, bad(Wrong::Expired), 401),
         Row {
             rpc_code: Some(-32600),
             ..refused("two calls in one body", Request::Batch, good(REVIEWER), 200)
         },
-        refused("agent grant on /config", Request::Get("/config"), good(REVIEWER), 403),
-        refused("agent grant on /nodes/devices", Request::Get("/nodes/devices"), good(REVIEWER), 403),
-        refused("agent grant on /a2a/status", Request::Get("/a2a/status"), good(REVIEWER), 403),
-        passes("full grant on /config", Request::Get("/config"), good(FULL), ""),
-        refused("full grant, undeclared path", Request::Get("/secrets"), good(FULL), 404),
-        passes("alice starts a task", Request::StartTask, good(REVIEWER), ""),
+        refused(
+            "agent grant on /config",
+            Request::Get("/config"),
+            good(REVIEWER),
+            403,
+        ),
+        refused(
+            "agent grant on /nodes/devices",
+            Request::Get("/nodes/devices"),
+            good(REVIEWER),
+            403,
+        ),
+        refused(
+            "agent grant on /a2a/status",
+            Request::Get("/a2a/status"),
+            good(REVIEWER),
+            403,
+        ),
+        passes(
+            "full grant on /config",
+            Request::Get("/config"),
+            good(FULL),
+            "",
+        ),
+        refused(
+            "full grant, undeclared path",
+            Request::Get("/secrets"),
+            good(FULL),
+            404,
+        ),
+        passes(
+            "alice starts a task",
+            Request::StartTask,
+            good(REVIEWER),
+            "",
+        ),
         Row {
             rpc_code: Some(-32001),
-            ..refused("bob asks for alice's task", Request::GetTask, good(bob), 200)
+            ..refused(
+                "bob asks for alice's task",
+                Request::GetTask,
+                good(bob),
+                200,
+            )
         },
-        passes("alice asks for it", Request::GetTask, good(REVIEWER), ""),
-        passes("a valid reviewer again", Request::Message, good(REVIEWER), GREETING),
+        Row {
+            // The agent looks the task up; nothing is executed.
+            reached: (1, 0),
+            ..passes("alice asks for it", Request::GetTask, good(REVIEWER), "")
+        },
+        passes(
+            "a valid reviewer again",
+            Request::Message,
+            good(REVIEWER),
+            GREETING,
+        ),
         passes("straight to the agent (*)", Request::Bypass, None, GREETING),
     ]
 }
@@ -101,12 +177,20 @@ pub(super) struct Outcome {
 }
 
 impl Row {
+    /// Whether nothing of it may reach the agent.
+    pub(super) fn is_refused(&self) -> bool {
+        self.reached == (0, 0)
+    }
+
     pub(super) async fn play(&self, world: &mut World) -> Outcome {
         let counters = world.agent.counters();
         let before = (counters.requests(), counters.executions());
         let sent = self.send(world).await;
         let counters = world.agent.counters();
-        let reached = (counters.requests() - before.0, counters.executions() - before.1);
+        let reached = (
+            counters.requests() - before.0,
+            counters.executions() - before.1,
+        );
         match sent {
             Ok((status, body)) => {
                 let json: Option<Value> = serde_json::from_str(&body).ok();
@@ -148,9 +232,10 @@ impl Row {
         };
         let mut request = match self.request {
             Request::Message => post(rpc, message("review-diff", "please review")),
-            Request::Bypass => {
-                post(format!("{}/a2a", world.agent.url()), message("review-diff", "please review"))
-            }
+            Request::Bypass => post(
+                format!("{}/a2a", world.agent.url()),
+                message("review-diff", "please review"),
+            ),
             Request::StartTask => post(rpc, message("review-diff", "ask me something")),
             Request::GetTask => post(rpc, call("GetTask", json!({ "id": task }))),
             Request::Batch => {
@@ -177,8 +262,10 @@ impl Outcome {
         let code = self.rpc_code.map_or(String::new(), |code| code.to_string());
         let reached = format!("{} / {}", self.reached.0, self.reached.1);
         let mark = if self.is_right(row) { "" } else { "<-- WRONG" };
-        let mut line =
-            format!("{:<29}  {:<5}  {code:<9}  {reached:<20} {mark}", row.caller, self.status);
+        let mut line = format!(
+            "{:<29}  {:<5}  {code:<9}  {reached:<20} {mark}",
+            row.caller, self.status
+        );
         if let Some(trouble) = &self.trouble {
             line = format!("{line} {trouble}");
         }

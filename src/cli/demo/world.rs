@@ -14,7 +14,7 @@ use serde_json::json;
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,8 +64,19 @@ impl World {
         let loaded = load(&file)?;
         let (outside, journal) = Outside::system(&loaded.snapshot)?;
         let server = Server::start(loaded, None, Sockets::given(vec![public], admin), outside)?;
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build()?;
-        let world = World { agent, issuer, server, journal, folder, http, task: None };
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(10))
+            .build()?;
+        let world = World {
+            agent,
+            issuer,
+            server,
+            journal,
+            folder,
+            http,
+            task: None,
+        };
         world.wait_for_cards().await?;
         Ok(world)
     }
@@ -111,8 +122,14 @@ impl World {
                 claims.extra.insert("exp".to_owned(), json!(1_700_000_600));
             }
         }
-        let token = self.issuer.mint(&claims, &SystemClock::new(), &SystemRandom)?;
-        Ok(if wrong == Wrong::Signature { with_another_signature(&token) } else { token })
+        let token = self
+            .issuer
+            .mint(&claims, &SystemClock::new(), &SystemRandom)?;
+        Ok(if wrong == Wrong::Signature {
+            with_another_signature(&token)
+        } else {
+            token
+        })
     }
 
     pub(super) fn introduction(&self) -> String {
@@ -123,21 +140,25 @@ impl World {
         )
     }
 
-    /// The journal as it stands after the table.
-    pub(super) async fn journal_summary(&self) -> String {
-        let journal = self.journal.clone();
+    /// The journal as it stands once it has this many refusals.
+    pub(super) async fn journal_summary(&self, refusals: usize) -> String {
         let folder = self.folder.join("journal");
-        let summary = tokio::task::spawn_blocking(move || {
-            // What was queued last lies for a moment before it is written.
-            std::thread::sleep(Duration::from_millis(50));
-            drop(journal);
-            summarize(&folder)
-        });
-        summary.await.unwrap_or_default()
+        // What nobody waits for lies for a moment before it is written.
+        for _ in 0..200 {
+            if let Some(summary) = summarize(&folder, refusals) {
+                return summary;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        "THE JOURNAL LACKS REFUSALS.".to_owned()
     }
 
     pub(super) fn things_to_try(&self) -> String {
-        let reviewer = Bearer { subject: "you", role: Some("reviewer"), scope: "a2a.agent" };
+        let reviewer = Bearer {
+            subject: "you",
+            role: Some("reviewer"),
+            scope: "a2a.agent",
+        };
         let token = self.token(reviewer, Wrong::Nothing).unwrap_or_default();
         let public = self.public();
         let admin = self.server.admin;
@@ -172,39 +193,58 @@ It stays up until Ctrl-C. To try (the token is good for an hour, here only):
 fn make_folder() -> std::io::Result<PathBuf> {
     let mut bytes = [0u8; 8];
     SystemRandom.fill(&mut bytes);
-    let folder = std::env::temp_dir()
-        .join(format!("portcullis-demo-{:016x}", u64::from_be_bytes(bytes)));
+    let folder = std::env::temp_dir().join(format!(
+        "portcullis-demo-{:016x}",
+        u64::from_be_bytes(bytes)
+    ));
     std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
     Ok(folder)
 }
 
 /// Changes the first character of the signature, whose bits all count.
 fn with_another_signature(token: &str) -> String {
-    let Some((input, signature)) = token.rsplit_once('.') else { return token.to_owned() };
+    let Some((input, signature)) = token.rsplit_once('.') else {
+        return token.to_owned();
+    };
     let first = if signature.starts_with('A') { 'B' } else { 'A' };
     let rest: String = signature.chars().skip(1).collect();
     format!("{input}.{first}{rest}")
 }
 
-fn summarize(folder: &std::path::Path) -> String {
-    let mut segments: Vec<_> = match std::fs::read_dir(folder) {
-        Ok(entries) => entries.flatten().map(|e| e.path()).collect(),
-        Err(_) => return String::new(),
-    };
+fn summarize(folder: &Path, awaited: usize) -> Option<String> {
+    let mut segments: Vec<_> = std::fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     segments.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
     segments.sort();
-    let bytes: Vec<u8> = segments.iter().flat_map(|p| std::fs::read(p).unwrap_or_default()).collect();
-    let lines: Vec<&[u8]> = bytes.split_inclusive(|&b| b == b'\n').collect();
+    let bytes: Vec<u8> = segments
+        .iter()
+        .flat_map(|path| std::fs::read(path).unwrap_or_default())
+        .collect();
+    let lines: Vec<&[u8]> = bytes
+        .split(|&b| b == b'\n')
+        .filter(|line| !line.is_empty())
+        .collect();
     let count = |kind: &str| {
         let member = format!("\"kind\":\"{kind}\"");
-        lines.iter().filter(|l| l.windows(member.len()).any(|w| w == member.as_bytes())).count()
+        lines
+            .iter()
+            .filter(|l| l.windows(member.len()).any(|w| w == member.as_bytes()))
+            .count()
     };
     let (intents, refusals) = (count("intent"), count("refusal"));
+    if refusals < awaited {
+        return None;
+    }
     let chain = match check(lines.iter().copied()) {
         Ok(_) => "its chain is intact",
         Err(_) => "ITS CHAIN IS BROKEN",
     };
-    format!("The journal has {intents} intents and {refusals} refusals, and {chain}.")
+    Some(format!(
+        "The journal has {intents} intents and {refusals} refusals; {chain}."
+    ))
 }
 
 fn gateway(agent: &str, public: SocketAddr) -> String {

@@ -97,14 +97,24 @@ impl Stand {
         let issuer = Issuer::new(DevAlgorithm::Es256);
         let yaml = edit(yaml(&agent.url(), &issuer));
         let files = [("policy.yaml", policy), ("corp.jwks.json", &issuer.jwks())];
-        let gateway =
-            Gateway::start_with(Setup { yaml: &yaml, files: &files, clock: None }).with_cards().await;
-        Stand { agent, issuer, gateway }
+        let gateway = Gateway::start_with(Setup {
+            yaml: &yaml,
+            files: &files,
+            clock: None,
+        })
+        .with_cards()
+        .await;
+        Stand {
+            agent,
+            issuer,
+            gateway,
+        }
     }
 
     /// A token of a subject with a role.
     pub fn token(&self, subject: &str, role: &str) -> String {
-        self.issuer.token(subject, Grant::Agent, json!({ "role": role }))
+        self.issuer
+            .token(subject, Grant::Agent, json!({ "role": role }))
     }
 
     pub fn reviewer(&self) -> String {
@@ -113,7 +123,10 @@ impl Stand {
 
     /// What the agent has counted: requests and executions.
     pub fn counted(&self) -> (u64, u64) {
-        (self.agent.counters().requests(), self.agent.counters().executions())
+        (
+            self.agent.counters().requests(),
+            self.agent.counters().executions(),
+        )
     }
 
     /// Posts a body to the interface.
@@ -124,7 +137,8 @@ impl Stand {
 
     /// Posts a body of a method, with the header that its version needs.
     pub async fn call(&self, token: &str, method: &str, body: &str) -> Response {
-        self.post(Some(token), fake_agent::version_of(method), body).await
+        self.post(Some(token), fake_agent::version_of(method), body)
+            .await
     }
 
     /// Asserts that something is refused: this status, and nothing at the agent.

@@ -19,21 +19,34 @@ async fn an_allowed_call_has_an_intent_and_an_outcome() {
     let of = |kind: &str| records.iter().find(|r| r["kind"] == kind).unwrap().clone();
     let (intent, outcome) = (of("intent"), of("outcome"));
     let id = response.field("portcullis-request-id").unwrap();
-    assert_eq!((&intent["request_id"], &outcome["request_id"]), (&id.into(), &id.into()));
+    assert_eq!(
+        (&intent["request_id"], &outcome["request_id"]),
+        (&id.into(), &id.into())
+    );
     assert_eq!(outcome["intent"], intent["seq"]);
     let expected = json!({
         "generation": 1, "agent": "pr-agent", "surface": "agent", "binding": "jsonrpc",
         "version": "1.0", "operation": "SendMessage", "message_id": "m-1",
         "skill": {"id": "review-diff", "source": "metadata", "assurance": "declared"},
-        "decision": {"effect": "allow", "reason": "rule", "rule": "reviewers-review"},
+        "decision": {"effect": "allow", "reason": "allowed", "rule": "reviewers-review"},
     });
     for (name, value) in expected.as_object().unwrap() {
         assert_eq!(&intent[name], value, "{name} in {intent}");
     }
     let caller = &intent["caller"];
     assert_eq!(
-        (&caller["issuer"], &caller["subject"], &caller["grant"], &caller["claims"]["role"]),
-        (&"corp".into(), &"alice".into(), &"agent".into(), &"reviewer".into()),
+        (
+            &caller["issuer"],
+            &caller["subject"],
+            &caller["grant"],
+            &caller["claims"]["role"]
+        ),
+        (
+            &"corp".into(),
+            &"alice".into(),
+            &"agent".into(),
+            &"reviewer".into()
+        ),
         "{caller}"
     );
     assert_eq!(caller["fingerprint"].as_str().unwrap().len(), 16);
@@ -47,7 +60,10 @@ async fn an_allowed_call_has_an_intent_and_an_outcome() {
         (&"responded".into(), &"yes".into(), &"complete".into())
     );
     assert_eq!(outcome["response"]["judged"], "ok");
-    assert!(outcome["task_id"].is_string() && outcome["context_id"].is_string(), "{outcome}");
+    assert!(
+        outcome["task_id"].is_string() && outcome["context_id"].is_string(),
+        "{outcome}"
+    );
     // The intent was written before the agent was asked.
     let at = |kind: &str| records.iter().position(|r| r["kind"] == kind).unwrap();
     assert!(at("intent") < at("outcome"));
@@ -58,22 +74,42 @@ async fn an_allowed_call_has_an_intent_and_an_outcome() {
 async fn refusals_say_which_rule_came_nearest() {
     let stand = Stand::new().await;
     let body = message("SendMessage", "review-diff", "x", &[]);
-    let near = |claim_why: &str| json!({"rule": "reviewers-review", "claim": "role", "why": claim_why});
+    let near =
+        |claim_why: &str| json!({"rule": "reviewers-review", "claim": "role", "why": claim_why});
     let table: Vec<(String, Value)> = vec![
         (stand.token("alice", "author"), near("value_differs")),
-        (stand.issuer.token("alice", Grant::Agent, Value::Null), near("missing")),
-        (stand.issuer.token("alice", Grant::Agent, json!({"role": null})), near("null")),
-        (stand.issuer.token("alice", Grant::Agent, json!({"role": 5})), near("wrong_type")),
+        (
+            stand.issuer.token("alice", Grant::Agent, Value::Null),
+            near("missing"),
+        ),
+        (
+            stand
+                .issuer
+                .token("alice", Grant::Agent, json!({"role": null})),
+            near("null"),
+        ),
+        (
+            stand
+                .issuer
+                .token("alice", Grant::Agent, json!({"role": 5})),
+            near("wrong_type"),
+        ),
     ];
     for (many, (token, near)) in table.iter().enumerate() {
         let before = stand.counted();
         let response = stand.call(token, "SendMessage", &body).await;
         stand.assert_refused(before, &response, 403, &near.to_string());
-        assert!(!response.text().contains("reviewers-review"), "the rule went to the caller");
+        assert!(
+            !response.text().contains("reviewers-review"),
+            "the rule went to the caller"
+        );
         let record = stand.gateway.refusal(many + 1).await;
         assert_eq!(&record["decision"]["near"], near, "{record}");
         assert_eq!(record["decision"]["reason"], "no_rule");
-        assert_eq!((&record["delivery"], &record["reached"]), (&"not_attempted".into(), &"no".into()));
+        assert_eq!(
+            (&record["delivery"], &record["reached"]),
+            (&"not_attempted".into(), &"no".into())
+        );
     }
 }
 
@@ -82,16 +118,33 @@ async fn every_refusal_is_recorded_once() {
     let stand = Stand::new().await;
     let body = message("SendMessage", "review-diff", "x", &[]);
     stand.post(None, &[], &body).await;
-    stand.post(Some(&stand.issuer.bad_token("a", Wrong::Expired)), &[], &body).await;
-    stand.call(&stand.token("a", "author"), "SendMessage", &body).await;
+    stand
+        .post(
+            Some(&stand.issuer.bad_token("a", Wrong::Expired)),
+            &[],
+            &body,
+        )
+        .await;
+    stand
+        .call(&stand.token("a", "author"), "SendMessage", &body)
+        .await;
     stand.call(&stand.reviewer(), "SendMessage", "{").await;
-    stand.call(&stand.reviewer(), "GetTask", &crate::support::fake_agent::call("GetTask", json!({"id": "t"}))).await;
+    stand
+        .call(
+            &stand.reviewer(),
+            "GetTask",
+            &crate::support::fake_agent::call("GetTask", json!({"id": "t"})),
+        )
+        .await;
     stand.gateway.refusal(5).await;
     let records = stand.gateway.journal.records();
     let refusals: Vec<_> = records.iter().filter(|r| r["kind"] == "refusal").collect();
     assert_eq!(refusals.len(), 5);
-    let rule = refusals.iter().find(|r| r["token_reason"].is_string()).unwrap();
-    assert_eq!(rule["token_reason"], "CL-3");
+    let rules: Vec<_> = refusals
+        .iter()
+        .map(|r| r["token_reason"].as_str())
+        .collect();
+    assert_eq!(rules, [Some("TR-4"), Some("CL-3"), None, None, None]);
     // Before verification nothing of the token is recorded but that it was refused (LG-3).
     assert!(refusals[0]["caller"].is_null() && refusals[1]["caller"].is_null());
     assert_eq!(refusals[2]["caller"]["subject"], "a");
@@ -102,8 +155,17 @@ async fn every_refusal_is_recorded_once() {
 #[tokio::test]
 async fn without_a_journal_nothing_passes() {
     let stand = Stand::new().await;
-    let body = message("SendMessage", "review-diff", "x", &[("contextId", "c-claimed")]);
-    for error in [JournalError::Full, JournalError::Failed, JournalError::TimedOut] {
+    let body = message(
+        "SendMessage",
+        "review-diff",
+        "x",
+        &[("contextId", "c-claimed")],
+    );
+    for error in [
+        JournalError::Full,
+        JournalError::Failed,
+        JournalError::TimedOut,
+    ] {
         stand.gateway.journal.refuse(Some(error));
         let before = stand.counted();
         let response = stand.call(&stand.reviewer(), "SendMessage", &body).await;
@@ -113,8 +175,15 @@ async fn without_a_journal_nothing_passes() {
     }
     stand.gateway.journal.refuse(None);
     // The context that the refused calls wanted is nobody's: Bob may have it.
-    let response = stand.call(&stand.token("bob", "reviewer"), "SendMessage", &body).await;
-    assert_eq!((response.status, stand.counted()), (200, (1, 1)), "{}", response.text());
+    let response = stand
+        .call(&stand.token("bob", "reviewer"), "SendMessage", &body)
+        .await;
+    assert_eq!(
+        (response.status, stand.counted()),
+        (200, (1, 1)),
+        "{}",
+        response.text()
+    );
 }
 
 #[tokio::test]
@@ -122,11 +191,26 @@ async fn metrics_count_by_closed_labels() {
     let stand = Stand::new().await;
     let body = message("SendMessage", "review-diff", "x", &[]);
     stand.call(&stand.reviewer(), "SendMessage", &body).await;
-    stand.call(&stand.token("a", "author"), "SendMessage", &body).await;
-    stand.post(Some(&stand.issuer.bad_token("a", Wrong::Expired)), &[], &body).await;
+    stand
+        .call(&stand.token("a", "author"), "SendMessage", &body)
+        .await;
+    stand
+        .post(
+            Some(&stand.issuer.bad_token("a", Wrong::Expired)),
+            &[],
+            &body,
+        )
+        .await;
     stand.gateway.refusal(2).await;
-    stand.gateway.journal.until("the outcome", |r| r.iter().any(|r| r["kind"] == "outcome")).await;
-    let metrics = get(stand.gateway.admin, "/metrics", &[]).await.unwrap().text();
+    stand
+        .gateway
+        .journal
+        .until("the outcome", |r| r.iter().any(|r| r["kind"] == "outcome"))
+        .await;
+    let metrics = get(stand.gateway.admin, "/metrics", &[])
+        .await
+        .unwrap()
+        .text();
     for line in [
         r#"portcullis_requests_total{agent="pr-agent",effect="allow",operation="SendMessage",reason="allowed",surface="agent"} 1"#,
         r#"portcullis_requests_total{agent="pr-agent",effect="deny",operation="SendMessage",reason="no_rule",surface="agent"} 1"#,
@@ -162,18 +246,37 @@ async fn secrets_stay_out_of_records_metrics_and_answers() {
         }
     }
     stand.gateway.refusal(10).await;
-    let records: String = stand.gateway.journal.records().iter().map(Value::to_string).collect();
-    let metrics = get(stand.gateway.admin, "/metrics", &[]).await.unwrap().text();
-    let ready = get(stand.gateway.admin, "/readyz", &[]).await.unwrap().text();
-    for (what, text) in [("records", &records), ("metrics", &metrics), ("readiness", &ready)] {
+    let records: String = stand
+        .gateway
+        .journal
+        .records()
+        .iter()
+        .map(Value::to_string)
+        .collect();
+    let metrics = get(stand.gateway.admin, "/metrics", &[])
+        .await
+        .unwrap()
+        .text();
+    let ready = get(stand.gateway.admin, "/readyz", &[])
+        .await
+        .unwrap()
+        .text();
+    for (what, text) in [
+        ("records", &records),
+        ("metrics", &metrics),
+        ("readiness", &ready),
+    ] {
         assert!(!text.contains(marker), "message text in {what}");
         assert!(!text.contains("cookie-secret"), "a cookie in {what}");
     }
     for token in &tokens {
         for part in token.split('.').filter(|part| part.len() > 20) {
-            for (what, text) in
-                [("records", &records), ("metrics", &metrics), ("answers", &answers), ("readiness", &ready)]
-            {
+            for (what, text) in [
+                ("records", &records),
+                ("metrics", &metrics),
+                ("answers", &answers),
+                ("readiness", &ready),
+            ] {
                 assert!(!text.contains(part), "part of a token in {what}");
             }
         }

@@ -37,15 +37,23 @@ async fn stand(acts: Vec<Act>) -> (RawAgent, Gateway, Issuer) {
         "",
     );
     let files = [("policy.yaml", POLICY), ("corp.jwks.json", &issuer.jwks())];
-    let gateway =
-        Gateway::start_with(Setup { yaml: &yaml, files: &files, clock: None }).with_cards().await;
+    let gateway = Gateway::start_with(Setup {
+        yaml: &yaml,
+        files: &files,
+        clock: None,
+    })
+    .with_cards()
+    .await;
     (agent, gateway, issuer)
 }
 
 async fn ask(gateway: &Gateway, token: &str, method: &str) -> Response {
     let mut client = Client::connect(gateway.address).await.unwrap();
     let body = message(method, "hello", "hi", &[]);
-    client.post_json(super::RPC, Some(token), &[("A2A-Version", "1.0")], &body).await.unwrap()
+    client
+        .post_json(super::RPC, Some(token), &[("A2A-Version", "1.0")], &body)
+        .await
+        .unwrap()
 }
 
 /// An agent that answers Bob with Alice's task is at fault: the reply is withheld.
@@ -68,7 +76,12 @@ async fn a_reply_that_names_anothers_task_is_withheld() {
     assert!(first.text().contains("t-alice"), "{}", first.text());
     for _ in 0..2 {
         let withheld = ask(&gateway, &bob, "SendMessage").await;
-        assert_eq!(withheld.json()["error"]["code"], -32006, "{}", withheld.text());
+        assert_eq!(
+            withheld.json()["error"]["code"],
+            -32006,
+            "{}",
+            withheld.text()
+        );
         assert!(!withheld.text().contains("alice"), "{}", withheld.text());
     }
     let streamed = ask(&gateway, &bob, "SendStreamingMessage").await;
@@ -76,9 +89,12 @@ async fn a_reply_that_names_anothers_task_is_withheld() {
     assert!(streamed.text().contains("-32006"), "{}", streamed.text());
     let again = ask(&gateway, &alice, "SendMessage").await;
     assert!(again.text().contains("t-alice"), "{}", again.text());
-    let outcomes = |r: &[serde_json::Value]| r.iter().filter(|r| r["kind"] == "outcome").count() == 5;
+    let outcomes =
+        |r: &[serde_json::Value]| r.iter().filter(|r| r["kind"] == "outcome").count() == 5;
     let records = gateway.journal.until("the outcomes", outcomes).await;
-    let malformed: Vec<_> =
-        records.iter().filter(|r| r["response"]["malformed"] == "foreign_id").collect();
+    let malformed: Vec<_> = records
+        .iter()
+        .filter(|r| r["response"]["malformed"] == "foreign_id")
+        .collect();
     assert_eq!(malformed.len(), 3);
 }

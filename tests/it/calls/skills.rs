@@ -20,7 +20,11 @@ async fn selectors_decide_and_unclear_ones_refuse() {
         (json!({"skill_id": "hello"}), 200, ""),
         (json!({"skillId": "hello", "skill_id": "hello"}), 200, ""),
         (json!({"skillId": "review-diff"}), 403, "review"),
-        (json!({"skillId": "hello", "skill_id": "review-diff"}), 403, "conflict"),
+        (
+            json!({"skillId": "hello", "skill_id": "review-diff"}),
+            403,
+            "conflict",
+        ),
         (json!({"skillId": "nope"}), 403, "unlisted"),
         (json!({"skillId": "Hello"}), 403, "case"),
         (json!({"skillId": 5}), 403, "number"),
@@ -32,11 +36,25 @@ async fn selectors_decide_and_unclear_ones_refuse() {
     ];
     for (metadata, status, why) in table {
         let before = stand.counted();
-        let response =
-            stand.call(&author, "SendMessage", &with_metadata("SendMessage", metadata.clone(), &[])).await;
-        assert_eq!(response.status, status, "{metadata} {why}: {}", response.text());
+        let response = stand
+            .call(
+                &author,
+                "SendMessage",
+                &with_metadata("SendMessage", metadata.clone(), &[]),
+            )
+            .await;
+        assert_eq!(
+            response.status,
+            status,
+            "{metadata} {why}: {}",
+            response.text()
+        );
         let passed = status == 200 && why.is_empty();
-        let expected = if passed { (before.0 + 1, before.1 + 1) } else { before };
+        let expected = if passed {
+            (before.0 + 1, before.1 + 1)
+        } else {
+            before
+        };
         assert_eq!(stand.counted(), expected, "{metadata} {why}");
         if why.starts_with('-') {
             assert_eq!(response.json()["error"]["code"].to_string(), why);
@@ -53,7 +71,10 @@ async fn a_continued_task_keeps_its_skill() {
         let start = with_metadata(method, json!({"skillId": "hello"}), &[]);
         let started = stand.call(&alice, method, &start).await.json();
         let result = &started["result"];
-        let task = result.get("task").unwrap_or(result)["id"].as_str().unwrap().to_owned();
+        let task = result.get("task").unwrap_or(result)["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let ids = [("taskId", task.as_str())];
         let before = stand.counted();
         let other = with_metadata(method, json!({"skillId": "review-diff"}), &ids);
@@ -71,14 +92,40 @@ async fn a_continued_task_keeps_its_skill() {
 #[tokio::test]
 async fn the_default_skill_is_for_those_that_name_none() {
     let stand = Stand::with(POLICY, |yaml| {
-        yaml.replace("    backend_paths:\n", "    skill_default: hello\n    backend_paths:\n")
+        yaml.replace(
+            "    backend_paths:\n",
+            "    skill_default: hello\n    backend_paths:\n",
+        )
     })
     .await;
     let author = stand.token("alice", "author");
-    let passed = stand.call(&author, "SendMessage", &with_metadata("SendMessage", json!({}), &[])).await;
-    assert_eq!((passed.status, stand.counted()), (200, (1, 1)), "{}", passed.text());
-    let intent = stand.gateway.journal.records().into_iter().find(|r| r["kind"] == "intent").unwrap();
-    assert_eq!(intent["skill"], json!({"id": "hello", "source": "default", "assurance": "defaulted"}));
+    let passed = stand
+        .call(
+            &author,
+            "SendMessage",
+            &with_metadata("SendMessage", json!({}), &[]),
+        )
+        .await;
+    assert_eq!(
+        (passed.status, stand.counted()),
+        (200, (1, 1)),
+        "{}",
+        passed.text()
+    );
+    let intent = stand
+        .gateway
+        .journal
+        .records()
+        .into_iter()
+        .find(|r| r["kind"] == "intent")
+        .unwrap();
+    assert_eq!(
+        intent["skill"],
+        json!({"id": "hello", "source": "default", "assurance": "defaulted"})
+    );
     let unclear = with_metadata("SendMessage", json!({"skillId": 7}), &[]);
-    assert_eq!(stand.call(&author, "SendMessage", &unclear).await.status, 403);
+    assert_eq!(
+        stand.call(&author, "SendMessage", &unclear).await.status,
+        403
+    );
 }

@@ -8,7 +8,10 @@ use serde_json::Value;
 async fn ask(stand: &Stand, method: &str, path: &str, token: &str) -> Response {
     let mut client = Client::connect(stand.gateway.address).await.unwrap();
     let bearer = format!("Bearer {token}");
-    client.request(method, path, &[("Authorization", &bearer)], b"").await.unwrap()
+    client
+        .request(method, path, &[("Authorization", &bearer)], b"")
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -26,7 +29,11 @@ async fn the_backend_surface_needs_the_full_grant() {
         assert!(challenge.contains("insufficient_scope"), "{challenge}");
         let passed = ask(&stand, "GET", &path, &full).await;
         reached += 1;
-        assert_eq!((passed.status, stand.counted()), (200, (reached, reached)), "{path}");
+        assert_eq!(
+            (passed.status, stand.counted()),
+            (200, (reached, reached)),
+            "{path}"
+        );
         let anonymous = get(stand.gateway.address, &path, &[]).await.unwrap();
         stand.assert_refused((reached, reached), &anonymous, 401, &path);
     }
@@ -66,12 +73,20 @@ async fn a_hidden_agent_is_no_agent() {
         (response.status, fields, response.body)
     };
     let before = stand.counted();
-    for (one, other) in [("/agents/hidden/a2a", "/agents/nobody/a2a"), ("/agents/hidden", "/x")] {
+    for (one, other) in [
+        ("/agents/hidden/a2a", "/agents/nobody/a2a"),
+        ("/agents/hidden", "/x"),
+    ] {
         let mut answers = Vec::new();
         for path in [one, other] {
             let mut client = Client::connect(stand.gateway.address).await.unwrap();
-            let fields = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
-            answers.push(visible(client.request("POST", path, &fields, b"{}").await.unwrap()));
+            let fields = [
+                ("Authorization", bearer.as_str()),
+                ("Content-Type", "application/json"),
+            ];
+            answers.push(visible(
+                client.request("POST", path, &fields, b"{}").await.unwrap(),
+            ));
         }
         assert_eq!(answers[0].0, 404);
         assert_eq!(answers[0], answers[1], "{one}");

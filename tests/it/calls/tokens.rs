@@ -9,7 +9,16 @@ async fn with_fields(stand: &Stand, path: &str, fields: &[(&str, &str)]) -> Resp
     let mut all = vec![("Content-Type", "application/json"), ("A2A-Version", "1.0")];
     all.extend_from_slice(fields);
     let mut client = Client::connect(stand.gateway.address).await.unwrap();
-    client.send(format!("{}{body}", request_head("POST", path, &all, Some(body.len()))).as_bytes()).await.unwrap();
+    client
+        .send(
+            format!(
+                "{}{body}",
+                request_head("POST", path, &all, Some(body.len()))
+            )
+            .as_bytes(),
+        )
+        .await
+        .unwrap();
     client.response().await.unwrap()
 }
 
@@ -55,25 +64,67 @@ async fn odd_presentations() {
         (RPC, vec![("Authorization", &glued)], 401, Some(none)),
         (RPC, vec![("X-Auth-Token", &token)], 401, Some(none)),
         (RPC, vec![("Cookie", &token)], 401, Some(none)),
-        (RPC, vec![("Authorization", &bearer), ("Authorization", &bearer)], 400, Some(malformed)),
-        (RPC, vec![("Authorization", &bearer), ("authorization", &basic)], 400, Some(malformed)),
-        (RPC, vec![("Authorization", "Bearer ")], 400, Some(malformed)),
-        (RPC, vec![("Authorization", &two_words)], 400, Some(malformed)),
+        (
+            RPC,
+            vec![("Authorization", &bearer), ("Authorization", &bearer)],
+            400,
+            Some(malformed),
+        ),
+        (
+            RPC,
+            vec![("Authorization", &bearer), ("authorization", &basic)],
+            400,
+            Some(malformed),
+        ),
+        (
+            RPC,
+            vec![("Authorization", "Bearer ")],
+            400,
+            Some(malformed),
+        ),
+        (
+            RPC,
+            vec![("Authorization", &two_words)],
+            400,
+            Some(malformed),
+        ),
         (RPC, vec![("Authorization", &comma)], 400, Some(malformed)),
         (RPC, vec![("Authorization", &tab)], 400, Some(malformed)),
-        ("/agents/pr-agent/a2a?access_token=x", vec![("Authorization", &bearer)], 400, Some(malformed)),
-        ("/agents/pr-agent/a2a?a=b&%61ccess_token=x", vec![("Authorization", &bearer)], 400, Some(malformed)),
+        (
+            "/agents/pr-agent/a2a?access_token=x",
+            vec![("Authorization", &bearer)],
+            400,
+            Some(malformed),
+        ),
+        (
+            "/agents/pr-agent/a2a?a=b&%61ccess_token=x",
+            vec![("Authorization", &bearer)],
+            400,
+            Some(malformed),
+        ),
         (RPC, vec![("Authorization", &dpop)], 401, Some(invalid)),
         (RPC, vec![("Authorization", &long)], 401, Some(invalid)),
-        (RPC, vec![("Authorization", &bearer), ("Connection", "authorization")], 400, None),
+        (
+            RPC,
+            vec![("Authorization", &bearer), ("Connection", "authorization")],
+            400,
+            None,
+        ),
     ];
     for (path, fields, status, challenge) in table {
         let before = stand.counted();
         let response = with_fields(&stand, path, &fields).await;
-        let shown: Vec<_> = fields.iter().map(|(n, v)| (n, &v[..v.len().min(20)])).collect();
+        let shown: Vec<_> = fields
+            .iter()
+            .map(|(n, v)| (n, &v[..v.len().min(20)]))
+            .collect();
         stand.assert_refused(before, &response, status, &format!("{path} {shown:?}"));
         if challenge.is_some() {
-            assert_eq!(response.field("www-authenticate"), challenge, "{path} {shown:?}");
+            assert_eq!(
+                response.field("www-authenticate"),
+                challenge,
+                "{path} {shown:?}"
+            );
         }
     }
     for scheme in ["bearer", "BEARER ", "Bearer  "] {
@@ -91,8 +142,10 @@ async fn identity_is_the_token_and_not_the_connection() {
     let body = message("SendMessage", "review-diff", "hi", &[]);
     for (role, status) in [("reviewer", 200), ("author", 403), ("reviewer", 200)] {
         let token = stand.token("alice", role);
-        let response =
-            client.post_json(RPC, Some(&token), &[("A2A-Version", "1.0")], &body).await.unwrap();
+        let response = client
+            .post_json(RPC, Some(&token), &[("A2A-Version", "1.0")], &body)
+            .await
+            .unwrap();
         assert_eq!(response.status, status, "{role}");
     }
     assert_eq!(stand.counted(), (2, 2));

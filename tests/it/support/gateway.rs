@@ -58,9 +58,7 @@ impl Gateway {
         let (loaded, reloader) = Reloader::start(folder.path().join("gateway.yaml"), SETTLE)
             .unwrap_or_else(|problems| panic!("{problems}"));
         let journal = Arc::new(MemoryJournal::default());
-        let clock = setup
-            .clock
-            .unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let clock = setup.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let ttl = loaded.snapshot.ownership.ttl;
         let outside = Outside {
             ownership: Arc::new(MemoryStore::new(clock.clone(), ttl, MAX_ENTRIES)),

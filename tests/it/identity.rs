@@ -1,0 +1,7 @@
+//! Token acceptance: the corpus, the library as a second opinion, mutated tokens, the cache.
+
+mod corpus;
+mod explaining;
+mod library;
+mod mutated;
+mod world;
