@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes concrete.json, which the tests read, from corpus.json and more.json.
 
-Needs `cryptography`. Keys are new at each run and are not kept; `now` is fixed, and the tests hand
+Needs `cryptography`. Keys are new at each run and are not kept, so no private key but the ones that
+cases publish on purpose is in the result; `now` is fixed, and the tests hand
 it to the code under test. Cases with steps and the one of a mebibyte are left out: they have tests
 of their own.
 """

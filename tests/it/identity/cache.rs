@@ -232,3 +232,36 @@ fn every_refused_token_gets_the_same_reply() {
     assert!(metrics.contains(r#"auth_failures_total{issuer="a",reason="bad_signature"}"#));
     assert!(metrics.contains(r#"auth_failures_total{issuer="other",reason="no_credential"}"#));
 }
+
+#[test]
+fn each_kind_of_refusal_has_its_reply() {
+    let stand = Stand::new();
+    for (id, fault, challenge, retry) in [
+        ("tr-012", Fault::Unauthenticated, Challenge::Bearer, None),
+        (
+            "tr-015",
+            Fault::InvalidCredentials,
+            Challenge::InvalidRequest,
+            None,
+        ),
+        (
+            "fm-017",
+            Fault::Unauthenticated,
+            Challenge::InvalidToken,
+            None,
+        ),
+        (
+            "sc-014",
+            Fault::Unauthenticated,
+            Challenge::InvalidToken,
+            None,
+        ),
+    ] {
+        let refused = stand.judge(id).unwrap_err();
+        assert_eq!(
+            (refused.fault, refused.challenge, refused.retry_after),
+            (fault, challenge, retry),
+            "{id}"
+        );
+    }
+}
