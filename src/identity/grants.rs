@@ -108,3 +108,7 @@ fn look<'v>(payload: &'v Value, path: &[Box<str>]) -> Found<'v> {
         value => Found::Value(value),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Token acceptance: the corpus, the library as a second opinion, mutated tokens, the cache.
 
+mod cache;
 mod corpus;
 mod explaining;
 mod library;

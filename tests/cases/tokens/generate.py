@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes concrete.json, which the tests read, from corpus.json and more.json.
 
-Needs `cryptography`. Keys are new at each run and are not kept; `now` is fixed, and the tests hand
+Needs `cryptography`. Keys are new at each run and are not kept, so no private key but the ones that
+cases publish on purpose is in the result; `now` is fixed, and the tests hand
 it to the code under test. Cases with steps and the one of a mebibyte are left out: they have tests
 of their own.
 """
@@ -31,8 +32,11 @@ def main():
             token.setdefault("payload_merge", {}).update({"c%d" % n: 0 for n in range(case["many_claims"])})
         if "long_array" in case:
             token.setdefault("payload_merge", {})["long"] = [1] * case["long_array"]
-        case.setdefault("expect", answer(case["no"]) if "no" in case else
-                        {"outcome": "accept", "status": 200, "error": None})
+        case["expect"] = {"outcome": "accept", "status": 200, "error": None}
+        if "no" in case:
+            case["expect"] = answer(case["no"])
+        elif "grant" in case and case["grant"] is None:
+            case["expect"] = {"outcome": "reject", "status": 403, "error": "insufficient_scope"}
         case.update(family="own", source="own")
         corpus["cases"].append(case)
     args = argparse.Namespace(keys=None, now=NOW, family=None, id=None, audience=None, base_url=None, issuer=None)
