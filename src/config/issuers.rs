@@ -2,7 +2,7 @@
 
 use super::capture::Capture;
 use super::check::{is_later, list_of, name_of, seconds, unique, words};
-use super::document;
+use super::{document, keys};
 use crate::identity::issuer::{
     Algorithm, ClaimDeclaration, ClaimKind, Grant, GrantForm, GrantMark, IgnoredHeader,
     IssuerConfig, KeyFile, Profile, RESERVED_CLAIMS, Typ,
@@ -54,6 +54,7 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<IssuerCo
     let mut names = HashMap::new();
     let mut issuers = HashMap::new();
     let mut read = Vec::new();
+    let mut files = Vec::new();
     for entry in value.list().unwrap_or_default() {
         let Some(fields) = entry.fields(&document::ISSUER) else {
             continue;
@@ -69,15 +70,22 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<IssuerCo
                 "entry for issuer",
             );
         }
-        read.extend(one(&fields, capture).map(Arc::new));
+        let file = fields
+            .get("keys")
+            .and_then(|v| v.fields(&document::KEYS)?.get("file"));
+        if let (Some(config), Some(file)) = (one(&fields, capture), file) {
+            read.push(Arc::new(config));
+            files.push(file);
+        }
     }
+    keys::check(&read, &files);
     read
 }
 
 fn one(fields: &Mapping<'_, '_>, capture: &Capture) -> Option<IssuerConfig> {
     let name = fields.get("name").and_then(|v| name_of(&v));
     let issuer = fields.get("issuer").and_then(|v| v.text().map(Box::from));
-    let keys = fields.get("keys").and_then(|v| keys(&v, capture));
+    let keys = fields.get("keys").and_then(|v| key_file(&v, capture));
     let profile = match fields.get("profile") {
         Some(value) if is_later(&value, &LATER_PROFILES, "use `strict` or `keycloak`") => None,
         Some(value) => value.word(&PROFILES),
@@ -142,7 +150,7 @@ fn flag(fields: &Mapping<'_, '_>, name: &str) -> bool {
     fields.get(name).and_then(|v| v.boolean()).unwrap_or(false)
 }
 
-fn keys(value: &Value<'_, '_>, capture: &Capture) -> Option<KeyFile> {
+fn key_file(value: &Value<'_, '_>, capture: &Capture) -> Option<KeyFile> {
     let fields = value.fields(&document::KEYS)?;
     let file = fields.get("file")?;
     let path = capture.resolve(file.text()?);

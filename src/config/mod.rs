@@ -10,6 +10,7 @@ pub mod capture;
 pub mod check;
 pub mod document;
 mod issuers;
+mod keys;
 mod listeners;
 pub mod path;
 pub mod route;

@@ -3,9 +3,21 @@
 //! Answers: is this token good, whose is it, how far does it reach. May import: `source`, `a2a`
 //! (for strict JSON). Invariants: what is absent, malformed, doubled or not understood never widens
 //! (I-3); nothing unverified outlives the signature check; no token appears in any error (I-9).
-//! Start reading at [`principal`].
+//! Start reading at [`mod@accept`].
 
+pub mod accept;
+mod claims;
+pub mod explain;
+pub mod fault;
+mod grants;
+mod header;
 pub mod issuer;
+pub mod keys;
 pub mod principal;
+mod token;
+pub mod transport;
 
+pub use accept::{Issuers, KeyNote, Refused, accept, still_good};
+pub use explain::{Finding, explain};
+pub use fault::{Answer, TokenFault};
 pub use principal::{ClaimState, ClaimValue, Principal};

@@ -3,8 +3,11 @@
 use super::cards::CardStore;
 use super::metrics::{AgentMetrics, Metrics};
 use super::ports::{Clock, Journal, Random, UnixMillis};
+use super::token_cache::TokenCache;
 use crate::config::snapshot::Snapshot;
+use crate::identity::Issuers;
 use arc_swap::ArcSwap;
+use aws_lc_rs::hmac;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +19,10 @@ pub struct Live {
     pub cards: Arc<CardStore>,
     /// Metric handles by [`crate::config::snapshot::Agent::index`].
     pub agents: Vec<Arc<AgentMetrics>>,
+    /// The trusted issuers and their keys.
+    pub issuers: Issuers,
+    /// Tokens that were verified under this generation; a new one begins empty (CA-3).
+    pub tokens: TokenCache,
 }
 
 impl Live {
@@ -33,6 +40,9 @@ impl Live {
                 .iter()
                 .map(|agent| metrics.agent(&agent.name))
                 .collect(),
+            // What is wrong with keys was told when the configuration was checked.
+            issuers: Issuers::compile(&snapshot.issuers).0,
+            tokens: TokenCache::new(),
             snapshot,
         }
     }
@@ -51,6 +61,8 @@ pub struct Gate {
     pub metrics: Arc<Metrics>,
     /// This process in records.
     pub instance: Box<str>,
+    /// The key of token fingerprints (LG-2); of this process, so prints of two runs differ.
+    pub fingerprints: hmac::Key,
     reload: AtomicBool,
 }
 
@@ -80,7 +92,10 @@ impl Gate {
         } = ports;
         metrics.set_generation(snapshot.generation);
         let live = Live::new(snapshot, None, &metrics, clock.now());
+        let mut secret = [0; 32];
+        random.fill(&mut secret);
         Gate {
+            fingerprints: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             live: ArcSwap::from_pointee(live),
             clock,
             random,

@@ -6,6 +6,7 @@
 //! reading at [`gate`].
 
 pub mod attempts;
+pub mod authenticate;
 pub mod cards;
 mod events;
 pub mod gate;
@@ -17,8 +18,10 @@ pub mod ports;
 pub mod recorder;
 pub mod rejection;
 pub mod request_id;
+pub mod token_cache;
 
 pub use attempts::{Attempts, Sizes};
+pub use authenticate::{Verified, authenticate};
 pub use gate::{Gate, Live};
 pub use observe::{Observer, ReplyNote};
 pub use permit::Permit;

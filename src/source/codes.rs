@@ -100,3 +100,13 @@ pub const NO_POLICY: &str = "PC111";
 pub const ADMIN_EXPOSED: &str = "PC112";
 /// Warning: an issuer for development.
 pub const DEVELOPMENT_ISSUER: &str = "PC113";
+/// A key file that holds no usable key set (KY-3, KY-14).
+pub const KEY_SET: &str = "PC120";
+/// Warning: a key that is not used (KY-3 to KY-10).
+pub const KEY_UNUSABLE: &str = "PC121";
+/// Warning: a private key in a key file (KY-9).
+pub const PRIVATE_KEY: &str = "PC122";
+/// Warning: a key file without any usable key.
+pub const NO_KEY: &str = "PC123";
+/// Warning: two issuers with one key (IS-3).
+pub const SHARED_KEY: &str = "PC124";

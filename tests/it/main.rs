@@ -5,6 +5,7 @@ mod agents;
 mod cards;
 mod config;
 mod gate;
+mod identity;
 mod journal;
 mod replies;
 mod support;

@@ -1,0 +1,248 @@
+//! [`accept`]: from a token's text to a [`Principal`], or to the rule that refuses it.
+//!
+//! Cheapest first, and nothing unverified outlives the signature check. `iss` only chooses an
+//! entry; from then on only that entry's keys and rules count (IS-1, IS-2).
+
+use super::claims::{self, Times};
+use super::fault::{self, TokenFault};
+use super::header::{self, Header};
+use super::issuer::IssuerConfig;
+use super::keys::{EntryNote, Key, KeySet, KeySetFault};
+use super::token::Token;
+use super::{Principal, grants};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The trusted issuers of one generation, with their key sets.
+pub struct Issuers {
+    entries: Vec<Entry>,
+    by_issuer: HashMap<Box<str>, usize>,
+}
+
+/// One entry.
+pub(super) struct Entry {
+    pub(super) name: Arc<str>,
+    pub(super) config: Arc<IssuerConfig>,
+    /// `None` while there is no document that can be used.
+    pub(super) keys: Option<KeySet>,
+}
+
+/// Something about the keys of an issuer entry that an operator should look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyNote {
+    /// The document cannot be used; the entry's tokens get 503.
+    Document {
+        /// The entry's position.
+        issuer: usize,
+        /// Why.
+        fault: KeySetFault,
+    },
+    /// One key of the document is not used.
+    Entry {
+        /// The entry's position.
+        issuer: usize,
+        /// Which key, and why.
+        note: EntryNote,
+    },
+    /// No usable key: every token of this issuer is refused (LC-12).
+    NoKey {
+        /// The entry's position.
+        issuer: usize,
+    },
+    /// Two entries have the same key (IS-3): whoever holds it can speak for both.
+    Shared {
+        /// The earlier entry's position.
+        issuer: usize,
+        /// The later entry's position.
+        other: usize,
+    },
+}
+
+/// A refused token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Why.
+    pub fault: TokenFault,
+    /// The configured name of the entry that the token's `iss` chose, if it chose one. The token
+    /// may still be forged.
+    pub issuer: Option<Arc<str>>,
+}
+
+/// Where refusals go: acceptance stops at the first, an explanation goes on.
+pub(super) trait Refusals {
+    /// Takes a refusal; an error stops the judgement.
+    fn refuse(&mut self, fault: TokenFault) -> Result<(), TokenFault>;
+}
+
+/// Stops at the first refusal.
+struct First;
+
+impl Refusals for First {
+    fn refuse(&mut self, fault: TokenFault) -> Result<(), TokenFault> {
+        Err(fault)
+    }
+}
+
+impl Issuers {
+    /// Compiles the entries, in their order, and tells what is wrong with their keys. An entry
+    /// whose document cannot be used stays without keys.
+    pub fn compile(configs: &[Arc<IssuerConfig>]) -> (Issuers, Vec<KeyNote>) {
+        let mut notes = Vec::new();
+        let mut entries: Vec<Entry> = Vec::with_capacity(configs.len());
+        let mut by_issuer = HashMap::new();
+        for (issuer, config) in configs.iter().enumerate() {
+            let keys = match KeySet::parse(&config.keys.content, config.rsa_alg) {
+                Ok((keys, unusable)) => {
+                    notes.extend(
+                        unusable
+                            .into_iter()
+                            .map(|note| KeyNote::Entry { issuer, note }),
+                    );
+                    if keys.keys().is_empty() {
+                        notes.push(KeyNote::NoKey { issuer });
+                    }
+                    Some(keys)
+                }
+                Err(fault) => {
+                    notes.push(KeyNote::Document { issuer, fault });
+                    None
+                }
+            };
+            let held = |entry: &Entry| {
+                let theirs = entry.keys.iter().flat_map(KeySet::keys);
+                keys.as_ref()
+                    .is_some_and(|keys| theirs.into_iter().any(|k| keys.holds(&k.thumbprint)))
+            };
+            let shared = entries.iter().position(held);
+            notes.extend(shared.map(|earlier| KeyNote::Shared {
+                issuer: earlier,
+                other: issuer,
+            }));
+            // IS-3: the configuration refuses a second entry; the first one stays the only one.
+            by_issuer.entry(config.issuer.clone()).or_insert(issuer);
+            entries.push(Entry {
+                name: Arc::from(&*config.name),
+                config: Arc::clone(config),
+                keys,
+            });
+        }
+        (Issuers { entries, by_issuer }, notes)
+    }
+
+    /// The entry for exactly this `iss` (IS-1).
+    pub(super) fn chosen(&self, issuer: &str) -> Option<(usize, &Entry)> {
+        let index = *self.by_issuer.get(issuer)?;
+        self.entries.get(index).map(|entry| (index, entry))
+    }
+
+    /// Every configured `iss`.
+    pub(super) fn configured(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| &*entry.config.issuer)
+    }
+}
+
+/// Judges a token. `now` is in seconds since the epoch.
+///
+/// # Errors
+/// The first rule that refuses it.
+pub fn accept(issuers: &Issuers, token: &str, now: i64) -> Result<Principal, Refused> {
+    let unknown = |fault| Refused {
+        fault,
+        issuer: None,
+    };
+    claims::judge_clock(now).map_err(unknown)?;
+    let token = Token::parse(token).map_err(unknown)?;
+    let header = header::judge(&token.header, &mut First).map_err(unknown)?;
+    let issuer = claims::issuer(&token.payload).map_err(unknown)?;
+    let (index, entry) = issuers
+        .chosen(issuer)
+        .ok_or_else(|| unknown(fault::UNKNOWN_ISSUER))?;
+    judge(&token, &header, index, entry, now, &mut First).map_err(|fault| Refused {
+        fault,
+        issuer: Some(Arc::clone(&entry.name)),
+    })
+}
+
+/// Everything from the chosen entry on. With refusals that do not stop, the principal means
+/// nothing.
+pub(super) fn judge<R: Refusals>(
+    token: &Token<'_>,
+    header: &Header<'_>,
+    issuer_index: usize,
+    entry: &Entry,
+    now: i64,
+    refusals: &mut R,
+) -> Result<Principal, TokenFault> {
+    let config = &*entry.config;
+    header::judge_for(&token.header, header, &token.payload, config, refusals)?;
+    let thumbprint = match key(entry, header) {
+        Ok(key) => {
+            if !key.verifies(token.signing_input.as_bytes(), &token.signature) {
+                refusals.refuse(fault::BAD_SIGNATURE)?;
+            }
+            key.thumbprint
+        }
+        Err(fault) => {
+            refusals.refuse(fault)?;
+            [0; 32]
+        }
+    };
+    let payload = &token.payload;
+    let claims = claims::judge(payload, config, now, refusals)?;
+    Ok(Principal {
+        issuer_index,
+        issuer: Arc::clone(&entry.name),
+        subject: claims.subject.into(),
+        client: claims.client.map(Box::from),
+        token_id: claims.token_id.map(Box::from),
+        scopes: grants::scopes(payload),
+        grant: grants::grant(payload, &config.grants),
+        claims: config
+            .claims
+            .iter()
+            .map(|declaration| grants::state(payload, declaration))
+            .collect(),
+        expires: claims.times.expires,
+        not_before: claims.times.not_before,
+        issued: claims.times.issued,
+        key: thumbprint,
+    })
+}
+
+/// One lookup, one key, one algorithm (KY-1, KY-2, KY-5).
+pub(super) fn key<'e>(entry: &'e Entry, header: &Header<'_>) -> Result<&'e Key, TokenFault> {
+    let keys = entry.keys.as_ref().ok_or(fault::KEYS_UNAVAILABLE)?;
+    let alg = header.alg.ok_or(fault::ALG_NOT_LISTED)?;
+    match header.kid {
+        Some(kid) => {
+            let key = keys.named(kid).ok_or(fault::UNKNOWN_KID)?;
+            key.takes(alg).then_some(key).ok_or(fault::ALG_OF_KEY)
+        }
+        None => keys.only(alg).ok_or(fault::NO_SINGLE_KEY),
+    }
+}
+
+/// Judges again what changes while a token is remembered (CA-2): its times, and whether the key
+/// that verified it is still its issuer's. `now` is in seconds since the epoch.
+///
+/// # Errors
+/// The rule that refuses it now.
+pub fn still_good(issuers: &Issuers, principal: &Principal, now: i64) -> Result<(), TokenFault> {
+    claims::judge_clock(now)?;
+    let entry = issuers
+        .entries
+        .get(principal.issuer_index)
+        .filter(|entry| entry.name == principal.issuer)
+        .ok_or(fault::UNKNOWN_ISSUER)?;
+    let times = Times {
+        expires: principal.expires,
+        not_before: principal.not_before,
+        issued: principal.issued,
+    };
+    claims::judge_validity(&times, claims::leeway(&entry.config), now)?;
+    let keys = entry.keys.as_ref().ok_or(fault::KEYS_UNAVAILABLE)?;
+    if !keys.holds(&principal.key) {
+        return Err(fault::KEY_GONE);
+    }
+    Ok(())
+}

@@ -1,0 +1,359 @@
+//! The claims of a payload whose signature is good (CL-1 to CL-14, FM-7, SC-1, GR-8).
+
+use super::accept::Refusals;
+use super::fault::{self, TokenFault};
+use super::issuer::{IssuerConfig, Profile};
+use crate::a2a::strict_json::Value;
+
+/// Largest NumericDate (CL-14): the last second of the year 9999.
+const LAST_INSTANT: i64 = 253_402_300_799;
+/// The first second of 2024: a clock before it was never set (CL-13).
+const FIRST_NOW: i64 = 1_704_067_200;
+/// Most elements of `aud` (CL-2).
+const MAX_AUDIENCES: usize = 16;
+/// Longest `sub`, `jti` and client in characters (CL-7, CL-8).
+const MAX_NAME: usize = 255;
+/// Claims of tokens that are no access tokens (CL-10).
+pub(super) const OTHER_KINDS: [&str; 6] = [
+    "nonce",
+    "at_hash",
+    "c_hash",
+    "s_hash",
+    "events",
+    "token_introspection",
+];
+
+/// What acceptance takes from a payload.
+#[derive(Default)]
+pub(super) struct Claims<'v> {
+    pub(super) subject: &'v str,
+    pub(super) client: Option<&'v str>,
+    pub(super) token_id: Option<&'v str>,
+    pub(super) times: Times,
+}
+
+/// Instants in seconds, rounded against the holder (CL-14).
+#[derive(Default, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) expires: i64,
+    pub(super) not_before: Option<i64>,
+    pub(super) issued: Option<i64>,
+}
+
+/// CL-13: refuses everything while nobody has set the clock.
+pub(super) fn judge_clock(now: i64) -> Result<(), TokenFault> {
+    if now < FIRST_NOW {
+        return Err(fault::CLOCK_NOT_SET);
+    }
+    Ok(())
+}
+
+/// `iss` as it stands: a string of printable characters (CL-1).
+pub(super) fn issuer(payload: &Value) -> Result<&str, TokenFault> {
+    let issuer = payload
+        .get("iss")
+        .and_then(Value::as_str)
+        .ok_or(fault::ISSUER)?;
+    if has_control(issuer) {
+        return Err(fault::CONTROL_CHARACTER);
+    }
+    Ok(issuer)
+}
+
+/// Judges everything that a payload says about whom it is for, when, and whose it is.
+pub(super) fn judge<'v, R: Refusals>(
+    payload: &'v Value,
+    config: &IssuerConfig,
+    now: i64,
+    refusals: &mut R,
+) -> Result<Claims<'v>, TokenFault> {
+    // Present is enough: both restrict the token, and neither can be enforced here.
+    if payload.get("cnf").is_some() {
+        refusals.refuse(fault::CONSTRAINED)?;
+    }
+    if payload.get("act").is_some() {
+        refusals.refuse(fault::DELEGATED)?;
+    }
+    kind(payload, config, refusals)?;
+    audience(payload, config, refusals)?;
+    let times = times(payload, config, refusals)?;
+    judge_times(&times, config, now, refusals)?;
+    let strict = config.profile == Profile::Strict;
+    let mut name = |claim, missing: TokenFault, required: bool| match payload.get(claim) {
+        Some(value) => match value.as_str() {
+            Some(text) if has_control(text) => {
+                refusals.refuse(fault::CONTROL_CHARACTER).map(|()| None)
+            }
+            Some(text) if !text.is_empty() && text.chars().nth(MAX_NAME).is_none() => {
+                Ok(Some(text))
+            }
+            Some(_) | None => refusals.refuse(missing).map(|()| None),
+        },
+        None if required => refusals.refuse(missing).map(|()| None),
+        None => Ok(None),
+    };
+    let subject = name("sub", fault::SUBJECT, true)?;
+    let token_id = name("jti", fault::TOKEN_ID, strict)?;
+    let client_id = name("client_id", fault::CLIENT, strict)?;
+    let authorized = name("azp", fault::CLIENT, false)?;
+    let client = client(client_id, authorized, config, refusals)?;
+    Ok(Claims {
+        subject: subject.unwrap_or_default(),
+        client,
+        token_id,
+        times,
+    })
+}
+
+/// CL-10: only access tokens.
+fn kind<R: Refusals>(
+    payload: &Value,
+    config: &IssuerConfig,
+    refusals: &mut R,
+) -> Result<(), TokenFault> {
+    if OTHER_KINDS.iter().any(|name| payload.get(name).is_some()) {
+        refusals.refuse(fault::OTHER_KIND)?;
+    }
+    match config.profile {
+        Profile::Strict => Ok(()),
+        Profile::Keycloak => match payload.get("typ").and_then(Value::as_str) {
+            Some("Bearer") => Ok(()),
+            Some(_) | None => refusals.refuse(fault::PAYLOAD_TYP),
+        },
+    }
+}
+
+/// CL-2: one element equal to a configured audience, byte for byte. An entry without audiences
+/// names its clients instead; an `aud` would then match nothing, and is refused.
+fn audience<R: Refusals>(
+    payload: &Value,
+    config: &IssuerConfig,
+    refusals: &mut R,
+) -> Result<(), TokenFault> {
+    let elements = match payload.get("aud") {
+        None if config.audiences.is_empty() => return Ok(()),
+        None => return refusals.refuse(fault::NO_AUDIENCE),
+        Some(Value::Array(elements)) => elements.as_slice(),
+        Some(value) => std::slice::from_ref(value),
+    };
+    if elements.is_empty()
+        || elements.len() > MAX_AUDIENCES
+        || elements.iter().any(|element| element.as_str().is_none())
+    {
+        return refusals.refuse(fault::AUDIENCE_FORM);
+    }
+    let mut texts = elements.iter().filter_map(Value::as_str);
+    if texts.clone().any(has_control) {
+        return refusals.refuse(fault::CONTROL_CHARACTER);
+    }
+    if !texts.any(|text| config.audiences.iter().any(|ours| **ours == *text)) {
+        return refusals.refuse(fault::AUDIENCE);
+    }
+    Ok(())
+}
+
+fn times<R: Refusals>(
+    payload: &Value,
+    config: &IssuerConfig,
+    refusals: &mut R,
+) -> Result<Times, TokenFault> {
+    let mut date = |claim, round: Round| match payload.get(claim) {
+        None => Ok(None),
+        Some(value) => match value.as_number().and_then(|n| numeric_date(n, round)) {
+            Some(instant) => Ok(Some(instant)),
+            None => refusals.refuse(fault::NOT_A_DATE).map(|()| None),
+        },
+    };
+    let expires = date("exp", Round::Down)?;
+    let not_before = date("nbf", Round::Up)?;
+    let issued = date("iat", Round::Up)?;
+    if payload.get("exp").is_none() {
+        refusals.refuse(fault::NO_EXPIRY)?;
+    }
+    if payload.get("iat").is_none() && config.profile == Profile::Strict {
+        refusals.refuse(fault::NO_ISSUED_AT)?;
+    }
+    Ok(Times {
+        // Long ago: what has no expiry has expired.
+        expires: expires.unwrap_or_default(),
+        not_before,
+        issued,
+    })
+}
+
+fn judge_times<R: Refusals>(
+    times: &Times,
+    config: &IssuerConfig,
+    now: i64,
+    refusals: &mut R,
+) -> Result<(), TokenFault> {
+    let expires = times.expires;
+    if let Err(fault) = judge_validity(times, leeway(config), now) {
+        refusals.refuse(fault)?;
+    }
+    let longest = i64::try_from(config.max_lifetime).unwrap_or(i64::MAX);
+    if let Some(issued) = times.issued {
+        if now.saturating_add(leeway(config)) < issued {
+            refusals.refuse(fault::ISSUED_IN_FUTURE)?;
+        }
+        if issued > expires {
+            refusals.refuse(fault::ISSUED_AFTER_EXPIRY)?;
+        }
+        if expires.saturating_sub(issued) > longest {
+            refusals.refuse(fault::LIFETIME)?;
+        }
+    }
+    if expires.saturating_sub(now) > longest.saturating_add(leeway(config)) {
+        refusals.refuse(fault::LIFETIME)?;
+    }
+    if times.not_before.is_some_and(|start| start >= expires) {
+        refusals.refuse(fault::NEVER_VALID)?;
+    }
+    // Nothing says that a token without `iat` is younger than the cut-off.
+    if let Some(cutoff) = config.not_before
+        && times.issued.is_none_or(|issued| issued < cutoff)
+    {
+        refusals.refuse(fault::ISSUED_TOO_EARLY)?;
+    }
+    Ok(())
+}
+
+/// CL-13, in seconds.
+pub(super) fn leeway(config: &IssuerConfig) -> i64 {
+    // The configuration bounds it to 60; a larger one would be no leeway but a hole.
+    i64::try_from(config.leeway).map_or(0, |seconds| seconds.min(60))
+}
+
+/// CL-3 and CL-4: what must hold at every use of a token.
+pub(super) fn judge_validity(times: &Times, leeway: i64, now: i64) -> Result<(), TokenFault> {
+    if now >= times.expires.saturating_add(leeway) {
+        return Err(fault::EXPIRED);
+    }
+    if times
+        .not_before
+        .is_some_and(|start| now.saturating_add(leeway) < start)
+    {
+        return Err(fault::NOT_YET);
+    }
+    Ok(())
+}
+
+/// CL-9. Strict has demanded `client_id` before; the other profiles take either name.
+fn client<'v, R: Refusals>(
+    client_id: Option<&'v str>,
+    authorized: Option<&'v str>,
+    config: &IssuerConfig,
+    refusals: &mut R,
+) -> Result<Option<&'v str>, TokenFault> {
+    if let (Some(one), Some(other)) = (client_id, authorized)
+        && one != other
+    {
+        refusals.refuse(fault::CLIENTS_DIFFER)?;
+    }
+    let client = match config.profile {
+        Profile::Strict => client_id,
+        Profile::Keycloak => client_id.or(authorized),
+    };
+    if client.is_none() && config.profile != Profile::Strict {
+        refusals.refuse(fault::CLIENT)?;
+    }
+    let listed = |client: &str| config.clients.iter().any(|known| **known == *client);
+    if !config.clients.is_empty() && !client.is_some_and(listed) {
+        refusals.refuse(fault::CLIENT_NOT_LISTED)?;
+    }
+    Ok(client)
+}
+
+/// FM-7: U+0000 to U+001F and U+007F to U+009F.
+fn has_control(text: &str) -> bool {
+    text.chars().any(char::is_control)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Round {
+    Up,
+    Down,
+}
+
+/// CL-14: a positive number up to the year 9999. Read from its digits: a double would round the
+/// wrong way near whole seconds.
+fn numeric_date(number: &str, round: Round) -> Option<i64> {
+    let (mantissa, exponent) = match number.find(['e', 'E']) {
+        Some(at) => (&number[..at], number[at + 1..].parse::<i32>().ok()?),
+        None => (number, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let given = i64::try_from(whole.len() + fraction.len()).ok()?;
+    // How many digits stand before the point once the exponent is applied.
+    let point = i64::try_from(whole.len()).ok()? + i64::from(exponent);
+    let mut seconds: i64 = 0;
+    let mut rest = false;
+    for (digit, position) in whole.bytes().chain(fraction.bytes()).zip(0..) {
+        // A sign is no digit: negative numbers end here.
+        let digit = i64::from(digit.checked_sub(b'0').filter(|d| *d < 10)?);
+        if position < point {
+            seconds = seconds * 10 + digit;
+            if seconds > LAST_INSTANT {
+                return None;
+            }
+        } else {
+            rest |= digit != 0;
+        }
+    }
+    if seconds > 0 {
+        for _ in given..point {
+            seconds *= 10;
+            if seconds > LAST_INSTANT {
+                return None;
+            }
+        }
+    }
+    match (seconds, rest) {
+        (0, false) | (LAST_INSTANT, true) => None,
+        (seconds, true) if round == Round::Up => Some(seconds + 1),
+        (seconds, _) => Some(seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Round, numeric_date};
+
+    #[test]
+    fn dates_are_read_exactly_and_rounded_against_the_holder() {
+        let cases = [
+            ("1", Some((1, 1))),
+            ("1700000000", Some((1_700_000_000, 1_700_000_000))),
+            ("1700000000.0", Some((1_700_000_000, 1_700_000_000))),
+            ("1700000000.5", Some((1_700_000_000, 1_700_000_001))),
+            // A double would make both of these whole.
+            (
+                "1700000000.00000000001",
+                Some((1_700_000_000, 1_700_000_001)),
+            ),
+            (
+                "1699999999.99999999999",
+                Some((1_699_999_999, 1_700_000_000)),
+            ),
+            ("1.7e9", Some((1_700_000_000, 1_700_000_000))),
+            ("17E+8", Some((1_700_000_000, 1_700_000_000))),
+            ("17000000005e-1", Some((1_700_000_000, 1_700_000_001))),
+            ("0.5", Some((0, 1))),
+            ("1e-9", Some((0, 1))),
+            ("253402300799", Some((253_402_300_799, 253_402_300_799))),
+            ("253402300799.1", None),
+            ("253402300800", None),
+            ("1e300", None),
+            ("0", None),
+            ("0e300", None),
+            ("0.000", None),
+            ("-1", None),
+            ("-0", None),
+            ("99999999999999999999999999", None),
+        ];
+        for (text, expected) in cases {
+            let read = numeric_date(text, Round::Down).zip(numeric_date(text, Round::Up));
+            assert_eq!(read, expected, "{text}");
+        }
+    }
+}

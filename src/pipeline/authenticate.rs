@@ -1,0 +1,97 @@
+//! [`authenticate`]: who sends this request (`token-acceptance` sections 1 to 10).
+
+use super::gate::{Gate, Live};
+use super::ports::Owner;
+use super::rejection::{Challenge, Rejection};
+use super::token_cache::TokenKey;
+use crate::a2a::Fault;
+use crate::audit::redact::Fingerprint;
+use crate::identity::fault;
+use crate::identity::transport::{Presented, presented};
+use crate::identity::{Answer, Principal, TokenFault, accept, still_good};
+use http::HeaderMap;
+use std::sync::Arc;
+
+/// `Retry-After` while an issuer's keys are not there, in seconds.
+const RETRY_AFTER: u32 = 5;
+/// Stands for the issuer where none was chosen; metrics never show text of a token.
+const NO_ISSUER: &str = "other";
+
+/// A caller whose token was accepted.
+#[derive(Debug, PartialEq)]
+pub struct Verified {
+    /// Who.
+    pub principal: Principal,
+    /// Which token, for records (LG-2).
+    pub fingerprint: Fingerprint,
+    /// Whom its tasks and contexts belong to.
+    pub owner: Owner,
+}
+
+/// Judges the credential of a request. Never waits: keys come from files.
+///
+/// # Errors
+/// The reply that the caller gets, with the private reason in it; already counted.
+pub fn authenticate(
+    gate: &Gate,
+    live: &Live,
+    headers: &HeaderMap,
+    query: Option<&str>,
+) -> Result<Arc<Verified>, Rejection> {
+    let refuse = |issuer: &str, fault: TokenFault| {
+        gate.metrics.auth_failure(issuer, fault.code);
+        rejection(fault)
+    };
+    let token = match presented(headers, query) {
+        Ok(Presented::Bearer(token)) => token,
+        Ok(Presented::Dpop(_)) => return Err(refuse(NO_ISSUER, fault::DPOP_SCHEME)),
+        Err(fault) => return Err(refuse(NO_ISSUER, fault)),
+    };
+    let seconds = i64::try_from(gate.clock.now() / 1000).unwrap_or(i64::MAX);
+    let uptime = gate.clock.monotonic();
+    let key = TokenKey::of(token);
+    if let Some(verified) = live.tokens.get(&key, uptime) {
+        return match still_good(&live.issuers, &verified.principal, seconds) {
+            Ok(()) => Ok(verified),
+            Err(fault) => {
+                live.tokens.remove(&key);
+                Err(refuse(&verified.principal.issuer, fault))
+            }
+        };
+    }
+    let principal = accept(&live.issuers, token, seconds).map_err(|refused| {
+        refuse(
+            refused.issuer.as_deref().unwrap_or(NO_ISSUER),
+            refused.fault,
+        )
+    })?;
+    let signing_input = token.rsplit_once('.').map_or(token, |(input, _)| input);
+    let verified = Arc::new(Verified {
+        fingerprint: Fingerprint::of(&gate.fingerprints, signing_input.as_bytes()),
+        owner: owner(&principal),
+        principal,
+    });
+    live.tokens.insert(key, Arc::clone(&verified), uptime);
+    Ok(verified)
+}
+
+/// Issuer entry and subject (IS-5, IS-6). Neither holds the separator: names are plain, and a
+/// subject has no control character (FM-7).
+fn owner(principal: &Principal) -> Owner {
+    Owner(format!("{}\u{1f}{}", principal.issuer, principal.subject).into())
+}
+
+fn rejection(fault: TokenFault) -> Rejection {
+    let (public, challenge) = match fault.answer {
+        Answer::NoCredential => (Fault::Unauthenticated, Challenge::Bearer),
+        Answer::InvalidRequest => (Fault::InvalidCredentials, Challenge::InvalidRequest),
+        Answer::InvalidToken => (Fault::Unauthenticated, Challenge::InvalidToken),
+        Answer::Unavailable => (Fault::Unavailable, Challenge::None),
+    };
+    Rejection {
+        challenge,
+        retry_after: (fault.answer == Answer::Unavailable).then_some(RETRY_AFTER),
+        token_rule: Some(fault.rule),
+        ..Rejection::plain(public, fault.code)
+    }
+}

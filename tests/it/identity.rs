@@ -1,0 +1,8 @@
+//! Token acceptance: the corpus, the library as a second opinion, mutated tokens, the cache.
+
+mod cache;
+mod corpus;
+mod explaining;
+mod library;
+mod mutated;
+mod world;

@@ -1,0 +1,235 @@
+//! Every case gives its outcome; every rule has a case.
+
+use super::world::{Case, World, by_code, strict};
+use portcullis::identity::issuer::Grant;
+use portcullis::identity::keys::{KeySet, KeySetFault};
+use portcullis::identity::{Answer, Issuers, KeyNote, Principal, TokenFault, accept, fault};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Cases whose outcome needs what is not built: they are refused, and with which code.
+const LATER: [(&str, &str, &str); 15] = [
+    ("sc-011", "dpop_not_available", "DPoP proofs"),
+    ("sc-016", "dpop_not_available", "DPoP proofs"),
+    ("sc-018", "dpop_not_available", "DPoP proofs"),
+    ("sc-020", "dpop_not_available", "DPoP proofs"),
+    ("sc-021", "dpop_not_available", "DPoP proofs"),
+    ("sc-024", "dpop_not_available", "DPoP proofs"),
+    ("sc-025", "dpop_not_available", "DPoP proofs"),
+    ("gr-036", "delegation_not_available", "delegation"),
+    ("gr-037", "delegation_not_available", "delegation"),
+    ("cl-032", "issuer_unknown", "the profile of Cognito"),
+    ("gr-034", "issuer_unknown", "the profile of Cognito"),
+    ("gr-035", "issuer_unknown", "the profile of Cognito"),
+    ("gr-031", "issuer_unknown", "the profile of Entra"),
+    ("gr-032", "issuer_unknown", "the profile of Entra"),
+    ("gr-033", "issuer_unknown", "the profile of Entra"),
+];
+
+/// Rules that are tested by something else than a case, and by what.
+const ELSEWHERE: [(&str, &str); 9] = [
+    ("IS-3", "shared_keys_are_told, and the configuration's golden cases"),
+    ("IS-5", "cache::an_owner_is_issuer_and_subject"),
+    ("IS-6", "cache::an_owner_is_issuer_and_subject"),
+    ("CA-1", "cache::a_hit_is_the_same_caller"),
+    ("CA-2", "cache::a_hit_is_judged_again"),
+    ("CA-3", "cache::a_new_generation_begins_empty"),
+    ("CA-5", "cache::refusals_take_no_room"),
+    ("ER-1", "cache::every_refused_token_gets_the_same_reply"),
+    ("LG-2", "cache::a_hit_is_the_same_caller"),
+];
+
+const RULES: [(&str, &[u8]); 9] = [
+    ("TR", &[1, 2, 3, 4, 5, 6, 7, 8, 13]),
+    ("FM", &[1, 2, 3, 4, 5, 6, 7]),
+    ("HD", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+    ("KY", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]),
+    ("IS", &[1, 2, 3, 5, 6, 7]),
+    ("CL", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15]),
+    ("SC", &[1, 6, 7, 10]),
+    ("CA", &[1, 2, 3, 5]),
+    ("GR", &[1, 2, 3, 4, 5, 6, 7, 8]),
+];
+
+/// Status and error of a reply, as the corpus writes them.
+fn reply(judged: &Result<Principal, TokenFault>, surface: &str) -> (u16, Option<&'static str>) {
+    match judged {
+        Ok(principal) => {
+            let enough = match surface {
+                "a2a" => principal.grant.is_some(),
+                _ => principal.grant == Some(Grant::Full),
+            };
+            match enough {
+                true => (200, None),
+                false => (403, Some("insufficient_scope")),
+            }
+        }
+        Err(fault) => match fault.answer {
+            Answer::NoCredential => (401, None),
+            Answer::InvalidRequest => (400, Some("invalid_request")),
+            Answer::InvalidToken => (401, Some("invalid_token")),
+            Answer::Unavailable => (503, None),
+        },
+    }
+}
+
+fn check(world: &World, case: &Case) -> (Result<Principal, TokenFault>, Option<String>) {
+    let judged = case.judge(&world.issuers(case), world.now);
+    let found = reply(&judged, &case.surface);
+    let mut wanted = (case.expect.status, case.expect.error.as_deref());
+    // Refused by a policy: the token itself is good.
+    if wanted == (403, None) {
+        wanted = (200, None);
+    }
+    let wrong = if let Some((_, code, _)) = LATER.iter().find(|(id, _, _)| *id == case.id) {
+        judged.as_ref().err() != Some(&by_code(code))
+    } else {
+        found != wanted
+            || (case.expect.outcome == "accept") != (found.0 == 200) && wanted.0 != 200
+            || case.no.as_deref().is_some_and(|no| judged.as_ref().err().map(|f| f.code) != Some(no))
+            || case.grant.as_ref().is_some_and(|wanted| {
+                let grant = judged.as_ref().ok().and_then(|p| p.grant);
+                let name = grant.map(|g| match g {
+                    Grant::Agent => "agent",
+                    Grant::Full => "full",
+                });
+                judged.is_err() || name != wanted.as_deref()
+            })
+    };
+    let told = wrong.then(|| {
+        format!(
+            "{} ({}): {found:?} by {:?}, wanted {wanted:?} {:?}",
+            case.id,
+            case.title,
+            judged.as_ref().err(),
+            case.no
+        )
+    });
+    (judged, told)
+}
+
+#[test]
+fn every_case_has_its_outcome() {
+    let world = World::load();
+    assert!(world.cases.len() > 300, "{}", world.cases.len());
+    let told: Vec<String> = world
+        .cases
+        .iter()
+        .filter_map(|case| check(&world, case).1)
+        .collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    for (id, _, why) in LATER {
+        assert!(world.cases.iter().any(|c| c.id == id), "{id}: {why}");
+    }
+}
+
+#[test]
+fn every_rule_has_a_case() {
+    let world = World::load();
+    let with_case: BTreeSet<&str> = world
+        .cases
+        .iter()
+        .flat_map(|c| c.rules.iter().map(String::as_str))
+        .collect();
+    for (family, numbers) in RULES {
+        for number in numbers {
+            let rule = format!("{family}-{number}");
+            let known = with_case.contains(rule.as_str())
+                || ELSEWHERE.iter().any(|(name, _)| *name == rule);
+            assert!(known, "no case for {rule}");
+        }
+    }
+}
+
+#[test]
+fn every_reason_occurs_and_has_one_name() {
+    let world = World::load();
+    let mut seen: BTreeSet<&str> = world
+        .cases
+        .iter()
+        .filter_map(|case| check(&world, case).0.err())
+        .map(|fault| fault.code)
+        .collect();
+    // These need a clock, a cache or HTTP/2, and have tests of their own.
+    seen.extend(["clock_not_set", "key_gone", "authorization_space", "expiry_missing"]);
+    let codes: BTreeSet<&str> = fault::ALL.iter().map(|f| f.code).collect();
+    assert_eq!(codes.len(), fault::ALL.len());
+    let unseen: Vec<_> = codes.difference(&seen).collect();
+    assert!(unseen.is_empty(), "no case is refused with {unseen:?}");
+}
+
+#[test]
+fn a_mebibyte_is_refused_for_its_length() {
+    let world = World::load();
+    let case = world.case("tr-001");
+    let refused = accept(&world.issuers(case), &"A".repeat(1 << 20), world.now);
+    assert_eq!(refused.unwrap_err().fault, by_code("token_too_long"));
+}
+
+#[test]
+fn nothing_is_good_while_the_clock_is_not_set() {
+    let world = World::load();
+    let case = world.case("tr-001");
+    let judged = case.judge(&world.issuers(case), 1_704_067_199);
+    assert_eq!(judged.unwrap_err(), by_code("clock_not_set"));
+}
+
+#[test]
+fn an_entry_is_named_only_once_its_issuer_chose_it() {
+    let world = World::load();
+    let of = |id: &str| {
+        let case = world.case(id);
+        let token = case.token().unwrap();
+        accept(&world.issuers(case), &token, world.now).unwrap_err()
+    };
+    assert_eq!(of("is-007").issuer, None);
+    assert_eq!(of("fm-017").issuer.as_deref(), Some("a"));
+    assert_eq!(of("tk-010").issuer.as_deref(), Some("k"));
+}
+
+#[test]
+fn shared_keys_are_told() {
+    let world = World::load();
+    let jwks = || world.jwks["A"]["default"].as_bytes().into();
+    let configs = [strict("one", "1", jwks()), strict("two", "2", jwks())].map(Arc::new);
+    let (_, notes) = Issuers::compile(&configs);
+    assert_eq!(notes, [KeyNote::Shared { issuer: 0, other: 1 }]);
+}
+
+#[test]
+fn a_key_set_is_at_most_64_keys() {
+    let world = World::load();
+    let rsa_alg = portcullis::identity::issuer::Algorithm::Rs256;
+    let parse = |document: &str| KeySet::parse(document.as_bytes(), rsa_alg).map(|(set, _)| set);
+    assert_eq!(
+        parse(&world.jwks["A"]["too_many"]).err(),
+        Some(KeySetFault::TooMany)
+    );
+    let entries = vec!["null"; 64].join(",");
+    assert!(parse(&format!(r#"{{"keys":[{entries}]}}"#)).is_ok());
+}
+
+/// RFC 7638 section 3.1, and RFC 8037 appendix A.3.
+#[test]
+fn thumbprints_are_those_of_the_rfcs() {
+    let document = r#"{"keys": [
+        {"kty": "RSA", "alg": "RS256", "kid": "2011-04-29", "e": "AQAB", "n":
+         "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"},
+        {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+    let rsa_alg = portcullis::identity::issuer::Algorithm::Rs256;
+    let (set, notes) = KeySet::parse(document.as_bytes(), rsa_alg).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+    let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    let prints: Vec<String> = set
+        .keys()
+        .iter()
+        .map(|key| base64::Engine::encode(&engine, key.thumbprint))
+        .collect();
+    assert_eq!(
+        prints,
+        [
+            "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs",
+            "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+        ]
+    );
+}
