@@ -77,7 +77,9 @@ pub(super) fn judge<'v, R: Refusals>(
     kind(payload, config, refusals)?;
     audience(payload, config, refusals)?;
     let times = times(payload, config, refusals)?;
-    judge_times(&times, config, now, refusals)?;
+    if let Some(times) = &times {
+        judge_times(times, config, now, refusals)?;
+    }
     let strict = config.profile == Profile::Strict;
     let mut name = |claim, missing: TokenFault, required: bool| match payload.get(claim) {
         Some(value) => match value.as_str() {
@@ -101,7 +103,7 @@ pub(super) fn judge<'v, R: Refusals>(
         subject: subject.unwrap_or_default(),
         client,
         token_id,
-        times,
+        times: times.unwrap_or_default(),
     })
 }
 
@@ -152,11 +154,12 @@ fn audience<R: Refusals>(
     Ok(())
 }
 
+/// `None` when there is no end to judge the other instants by; that was refused then.
 fn times<R: Refusals>(
     payload: &Value,
     config: &IssuerConfig,
     refusals: &mut R,
-) -> Result<Times, TokenFault> {
+) -> Result<Option<Times>, TokenFault> {
     let mut date = |claim, round: Round| match payload.get(claim) {
         None => Ok(None),
         Some(value) => match value.as_number().and_then(|n| numeric_date(n, round)) {
@@ -173,12 +176,11 @@ fn times<R: Refusals>(
     if payload.get("iat").is_none() && config.profile == Profile::Strict {
         refusals.refuse(fault::NO_ISSUED_AT)?;
     }
-    Ok(Times {
-        // Long ago: what has no expiry has expired.
-        expires: expires.unwrap_or_default(),
+    Ok(expires.map(|expires| Times {
+        expires,
         not_before,
         issued,
-    })
+    }))
 }
 
 fn judge_times<R: Refusals>(

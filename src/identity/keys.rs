@@ -307,7 +307,7 @@ fn purpose(entry: &Value) -> Result<(), Unusable> {
         .and_then(|list| list.iter().map(Value::as_str).collect());
     let names = names.ok_or(Unusable::Form)?;
     let other = |name: &&str| !["verify", "sign"].contains(name);
-    if !names.contains(&"verify") || entry.get("use").is_some() && names.iter().any(|n| other(&n)) {
+    if !names.contains(&"verify") || entry.get("use").is_some() && names.iter().any(other) {
         return Err(Unusable::Purpose);
     }
     Ok(())

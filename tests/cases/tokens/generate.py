@@ -31,8 +31,11 @@ def main():
             token.setdefault("payload_merge", {}).update({"c%d" % n: 0 for n in range(case["many_claims"])})
         if "long_array" in case:
             token.setdefault("payload_merge", {})["long"] = [1] * case["long_array"]
-        case.setdefault("expect", answer(case["no"]) if "no" in case else
-                        {"outcome": "accept", "status": 200, "error": None})
+        case["expect"] = {"outcome": "accept", "status": 200, "error": None}
+        if "no" in case:
+            case["expect"] = answer(case["no"])
+        elif "grant" in case and case["grant"] is None:
+            case["expect"] = {"outcome": "reject", "status": 403, "error": "insufficient_scope"}
         case.update(family="own", source="own")
         corpus["cases"].append(case)
     args = argparse.Namespace(keys=None, now=NOW, family=None, id=None, audience=None, base_url=None, issuer=None)

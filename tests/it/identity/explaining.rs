@@ -17,13 +17,25 @@ fn an_explanation_agrees_with_acceptance_and_never_shows_the_token() {
             Ok(_) => assert!(refusing.is_empty(), "{}: {refusing:?}", case.id),
             Err(refused) => {
                 let rule = refused.fault.rule;
-                assert!(refusing.iter().any(|f| f.rule == rule), "{}: {rule}", case.id);
+                assert!(
+                    refusing.iter().any(|f| f.rule == rule),
+                    "{}: {rule}",
+                    case.id
+                );
                 let bare = refused.fault.to_string();
-                assert!(findings.iter().all(|f| f.text != bare), "{}: {bare}", case.id);
+                assert!(
+                    findings.iter().all(|f| f.text != bare),
+                    "{}: {bare}",
+                    case.id
+                );
             }
         }
         for segment in token.split('.').filter(|s| s.len() > 16) {
-            assert!(findings.iter().all(|f| !f.text.contains(segment)), "{}", case.id);
+            assert!(
+                findings.iter().all(|f| !f.text.contains(segment)),
+                "{}",
+                case.id
+            );
         }
         for finding in &findings {
             assert!(!finding.text.chars().any(char::is_control), "{}", case.id);
@@ -35,7 +47,11 @@ fn an_explanation_agrees_with_acceptance_and_never_shows_the_token() {
 fn it_goes_on_past_the_first_refusal_and_says_what_to_do() {
     let world = World::load();
     let case = world.case("own-hd-5-keycloak");
-    let findings = explain(&world.issuers(case), &case.token().unwrap(), world.now + 400);
+    let findings = explain(
+        &world.issuers(case),
+        &case.token().unwrap(),
+        world.now + 400,
+    );
     let text: Vec<String> = findings
         .iter()
         .map(|f| format!("{} {}", f.rule, f.text))

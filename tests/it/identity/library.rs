@@ -10,10 +10,9 @@ fn whatever_we_accept_the_library_accepts() {
     let world = World::load();
     let mut agreed = 0;
     for case in &world.cases {
-        let (Some(token), Ok(principal)) = (
-            case.token(),
-            case.judge(&world.issuers(case), world.now),
-        ) else {
+        let (Some(token), Ok(principal)) =
+            (case.token(), case.judge(&world.issuers(case), world.now))
+        else {
             continue;
         };
         let set = document(&world, case, &principal.issuer);

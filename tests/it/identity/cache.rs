@@ -1,0 +1,234 @@
+//! From headers to a caller through the gate: what is remembered, and for how long.
+
+use super::world::{Case, World, by_code};
+use crate::support::memory_journal::MemoryJournal;
+use http::HeaderMap;
+use portcullis::a2a::Fault;
+use portcullis::adapters::clock::ManualClock;
+use portcullis::adapters::random::SystemRandom;
+use portcullis::config;
+use portcullis::pipeline::gate::{Gate, Ports};
+use portcullis::pipeline::metrics::Metrics;
+use portcullis::pipeline::{Challenge, Rejection, Verified, authenticate};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A gate that trusts issuer A.
+struct Stand {
+    world: World,
+    clock: Arc<ManualClock>,
+    gate: Gate,
+    folder: TempDir,
+}
+
+const YAML: &str = "version: 1
+listeners: [{name: public, bind: 127.0.0.1:0, public_url: http://localhost}]
+agents:
+  - name: one
+    route: {path: /agents/one}
+    backend: {url: http://127.0.0.1:9}
+issuers:
+  - name: a
+    issuer: https://issuer-a.example
+    audiences: [https://gateway.example/a2a]
+    keys: {file: a.json}
+    grants: [{path: [scope], form: space_string, map: {a2a:use: agent, gw:full: full}}]
+audit: {journal: {dir: journal}}
+";
+
+impl Stand {
+    fn new() -> Stand {
+        let world = World::load();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("gateway.yaml"), YAML).unwrap();
+        write_keys(folder.path(), &world.jwks["A"]["default"]);
+        let loaded = config::load(&folder.path().join("gateway.yaml"));
+        let loaded = loaded.unwrap_or_else(|problems| panic!("{problems}"));
+        let now = u64::try_from(world.now).unwrap() * 1000;
+        let clock = Arc::new(ManualClock::at(now));
+        let ports = Ports {
+            clock: clock.clone(),
+            random: Arc::new(SystemRandom),
+            journal: Arc::new(MemoryJournal::default()),
+            metrics: Arc::new(Metrics::new().unwrap()),
+            instance: "test".into(),
+        };
+        Stand {
+            gate: Gate::new(ports, loaded.snapshot),
+            world,
+            clock,
+            folder,
+        }
+    }
+
+    /// Puts a generation with other keys in force.
+    fn reload(&self, jwks: &str) {
+        write_keys(self.folder.path(), jwks);
+        let loaded = config::load(&self.folder.path().join("gateway.yaml"));
+        let loaded = loaded.unwrap_or_else(|problems| panic!("{problems}"));
+        self.gate.install(loaded.snapshot);
+    }
+
+    fn judge(&self, id: &str) -> Result<Arc<Verified>, Rejection> {
+        let case = self.world.case(id);
+        self.judge_case(case).1
+    }
+
+    fn judge_case(&self, case: &Case) -> (HeaderMap, Result<Arc<Verified>, Rejection>) {
+        let headers = case.headers().unwrap_or_default();
+        let live = self.gate.live();
+        let judged = authenticate(&self.gate, &live, &headers, case.query());
+        (headers, judged)
+    }
+
+    fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    fn cached(&self) -> usize {
+        self.gate.live().tokens.len()
+    }
+}
+
+fn write_keys(folder: &Path, jwks: &str) {
+    std::fs::write(folder.join("a.json"), jwks).unwrap();
+}
+
+#[test]
+fn a_hit_is_the_same_caller() {
+    let stand = Stand::new();
+    let first = stand.judge("tr-001").unwrap();
+    let second = stand.judge("tr-001").unwrap();
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(stand.cached(), 1);
+    // The same claims under another signature are another token of the same caller.
+    let other = stand.judge("hd-018").unwrap();
+    assert!(!Arc::ptr_eq(&first, &other));
+    assert_eq!(first.owner, other.owner);
+    assert_ne!(first.fingerprint, other.fingerprint);
+    assert_eq!(stand.cached(), 2);
+}
+
+#[test]
+fn an_owner_is_issuer_and_subject() {
+    let verified = Stand::new().judge("tr-001").unwrap();
+    assert_eq!(&*verified.owner.0, "a\u{1f}agent-1");
+}
+
+#[test]
+fn a_hit_is_judged_again() {
+    let stand = Stand::new();
+    stand.judge("tr-001").unwrap();
+    stand.advance(250);
+    stand.judge("tr-001").unwrap();
+    // 300 s of life and 30 s of leeway; the cache's own 300 s are not the reason.
+    stand.advance(79);
+    assert!(stand.judge("tr-001").is_ok());
+    stand.advance(1);
+    let refused = stand.judge("tr-001").unwrap_err();
+    assert_eq!(
+        (refused.code, refused.token_rule),
+        ("expired", Some("CL-3"))
+    );
+    assert_eq!(stand.judge("tr-001").unwrap_err().code, "expired");
+}
+
+#[test]
+fn an_entry_is_verified_anew_after_a_while() {
+    let stand = Stand::new();
+    let first = stand.judge("tr-001").unwrap();
+    stand.advance(299);
+    assert!(Arc::ptr_eq(&first, &stand.judge("tr-001").unwrap()));
+    stand.advance(1);
+    assert!(!Arc::ptr_eq(&first, &stand.judge("tr-001").unwrap()));
+}
+
+#[test]
+fn a_new_generation_begins_empty_and_a_removed_key_is_a_revoked_one() {
+    let stand = Stand::new();
+    let before = stand.gate.live();
+    stand.judge("tr-001").unwrap();
+    stand.reload(&stand.world.jwks["A"]["empty"]);
+    assert_eq!(stand.cached(), 0);
+    assert_eq!(stand.judge("tr-001").unwrap_err().code, "unknown_kid");
+    // A request that began before the reload keeps its generation.
+    let headers = stand.world.case("tr-001").headers().unwrap();
+    assert!(authenticate(&stand.gate, &before, &headers, None).is_ok());
+    stand.reload(&stand.world.jwks["A"]["default"]);
+    stand.judge("tr-001").unwrap();
+}
+
+#[test]
+fn a_remembered_caller_whose_key_left_is_refused() {
+    let stand = Stand::new();
+    let verified = stand.judge("tr-001").unwrap();
+    let other = |name: &str| {
+        let mut case = World::load().cases.swap_remove(0);
+        case.jwks.insert("A".into(), name.into());
+        stand.world.issuers(&case)
+    };
+    let now = stand.world.now;
+    let judge =
+        |name: &str| portcullis::identity::still_good(&other(name), &verified.principal, now);
+    assert_eq!(judge("default"), Ok(()));
+    assert_eq!(judge("rsa_plain"), Err(by_code("key_gone")));
+    assert_eq!(judge("no_document"), Err(by_code("keys_unavailable")));
+}
+
+#[test]
+fn refusals_take_no_room() {
+    let stand = Stand::new();
+    for case in &stand.world.cases {
+        if stand.judge_case(case).1.is_err() {
+            assert_eq!(stand.cached(), 0, "{}", case.id);
+        } else {
+            stand.reload(&stand.world.jwks["A"]["default"]);
+        }
+    }
+}
+
+#[test]
+fn the_cache_is_bounded() {
+    let stand = Stand::new();
+    let verified = stand.judge("tr-001").unwrap();
+    let cache = portcullis::pipeline::token_cache::TokenCache::new();
+    for n in 0..12_000u64 {
+        let key = portcullis::pipeline::token_cache::TokenKey::of(&n.to_string());
+        cache.insert(key, verified.clone(), Duration::from_millis(n));
+        assert!(cache.get(&key, Duration::from_millis(n)).is_some());
+    }
+    assert!((9_000..=10_000).contains(&cache.len()), "{}", cache.len());
+}
+
+#[test]
+fn every_refused_token_gets_the_same_reply() {
+    let stand = Stand::new();
+    let mut refusals = 0;
+    for case in &stand.world.cases {
+        let (headers, judged) = stand.judge_case(case);
+        let Err(rejection) = judged else {
+            continue;
+        };
+        assert!(rejection.token_rule.is_some(), "{}", case.id);
+        if rejection.challenge != Challenge::InvalidToken {
+            continue;
+        }
+        refusals += 1;
+        let public = Rejection {
+            code: "",
+            token_rule: None,
+            ..rejection
+        };
+        let same = Rejection {
+            challenge: Challenge::InvalidToken,
+            ..Rejection::plain(Fault::Unauthenticated, "")
+        };
+        assert_eq!(public, same, "{} {}", case.id, headers.len());
+    }
+    assert!(refusals > 150, "{refusals}");
+    let metrics = stand.gate.metrics.render();
+    assert!(metrics.contains(r#"auth_failures_total{issuer="a",reason="bad_signature"}"#));
+    assert!(metrics.contains(r#"auth_failures_total{issuer="other",reason="no_credential"}"#));
+}
