@@ -188,7 +188,11 @@ impl DevIssuer {
             .mode(0o600)
             .open(path)
             .map_err(KeyError::File)?;
-        file.write_all(pem.as_bytes()).map_err(KeyError::File)
+        file.write_all(pem.as_bytes()).map_err(|error| {
+            // Half a key would only stand in the way of the next try.
+            let _ = std::fs::remove_file(path);
+            KeyError::File(error)
+        })
     }
 
     fn private_pem(&self) -> Result<String, KeyError> {

@@ -5,6 +5,8 @@
 //! [`Fixture`]'s files, and `{name}` the text of the file `name` in it. `UPDATE_EXPECT=1` rewrites
 //! the results.
 
+mod verdicts;
+
 use super::support::issuer::{AUDIENCE, DevAlgorithm, Grant, Issuer, Wrong};
 use serde_json::{Value, json};
 use std::fs;

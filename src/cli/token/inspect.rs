@@ -1,12 +1,16 @@
 //! `portcullis token inspect`: what a token says, for operators on their own machine.
 
-use super::show::{Moment, Shown, moments, pretty, take_apart};
-use super::{Trouble, warn};
+use super::show::{Moment, Shown, moments, pretty, safe, take_apart};
+use super::{Trouble, gateway, warn};
 use crate::a2a::strict_json::Value;
 use crate::adapters::clock::SystemClock;
 use crate::cli::exit;
+use crate::identity::issuer::{Grant, IssuerConfig};
+use crate::identity::{Finding, Issuers, accept, explain};
 use crate::pipeline::ports::Clock;
 use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which token.
 #[derive(clap::Args)]
@@ -16,6 +20,9 @@ pub(super) struct Arguments {
     #[arg(value_name = "TOKEN")]
     // More than one is taken here and refused by us: the parser's own message would show it.
     token: Vec<String>,
+    /// Say whether the gateway with this file would accept it, and why not
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -43,18 +50,123 @@ pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
     };
     let token = bare(&text);
     let now = i64::try_from(SystemClock::new().now() / 1000).unwrap_or(i64::MAX);
-    let shown = take_apart(token).map_err(|what| Trouble {
-        what,
-        help: "give a signed token as it stands behind `Bearer` in the request".to_owned(),
-        exit: exit::NO,
-    })?;
-    let moments = moments(&shown.payload, now);
-    if arguments.json {
-        println!("{}", as_json(shown, moments));
-    } else {
-        print!("{}", as_text(&shown, &moments));
+    let shown = take_apart(token);
+    let Some(config) = &arguments.config else {
+        let shown = shown.map_err(|what| Trouble {
+            what,
+            help: "give a signed token as it stands behind `Bearer` in the request".to_owned(),
+            exit: exit::NO,
+        })?;
+        print(arguments.json, Some(shown), now, None);
+        return Ok(exit::YES);
+    };
+    let shown = shown.ok();
+    let verdict = Verdict::of(&gateway(config)?.issuers, token, shown.as_ref(), now);
+    let accepted = verdict.accepted.is_some();
+    print(arguments.json, shown, now, Some(verdict));
+    Ok(if accepted { exit::YES } else { exit::NO })
+}
+
+/// What the gateway would say.
+struct Verdict {
+    /// Whether it is accepted, and with which grant.
+    accepted: Option<Option<Grant>>,
+    findings: Vec<Finding>,
+    /// The entry that the token's `iss` names, when it is one for development.
+    development: Option<Box<str>>,
+}
+
+impl Verdict {
+    fn of(issuers: &[Arc<IssuerConfig>], token: &str, shown: Option<&Shown>, now: i64) -> Verdict {
+        let (compiled, _) = Issuers::compile(issuers);
+        let iss = shown.and_then(|shown| shown.payload.get("iss")?.as_str());
+        let entry = issuers.iter().find(|entry| Some(&*entry.issuer) == iss);
+        // The gateway's own judgement decides; the explanation only says why.
+        let accepted = accept(&compiled, token, now).ok();
+        Verdict {
+            accepted: accepted.map(|principal| principal.grant),
+            findings: explain(&compiled, token, now),
+            development: entry.filter(|e| e.development).map(|e| e.name.clone()),
+        }
     }
-    Ok(exit::YES)
+
+    /// A token may be refused although its signature is good.
+    fn verified(&self) -> bool {
+        self.findings.iter().any(|f| f.rule == "KY-1" && !f.refuses)
+    }
+
+    fn as_text(&self) -> String {
+        let mut text = String::from(match self.accepted {
+            Some(Some(_)) => "\nthe gateway would accept it\n",
+            Some(None) => {
+                "\nthe gateway would accept it, and refuse every request: it has no grant\n"
+            }
+            None => "\nthe gateway would refuse it\n",
+        });
+        // What refuses comes first: it is what the reader came for.
+        for refuses in [true, false] {
+            for finding in self.findings.iter().filter(|f| f.refuses == refuses) {
+                let mark = if refuses { "refused by " } else { "" };
+                text.push_str(&format!(
+                    "  {mark}{}: {}\n",
+                    finding.rule,
+                    safe(&finding.text)
+                ));
+            }
+        }
+        if let Some(name) = &self.development {
+            text.push_str(&format!(
+                "  note: issuer entry `{name}` is a development issuer\n"
+            ));
+        }
+        text
+    }
+
+    fn as_json(&self) -> Value {
+        let findings = self.findings.iter().map(|finding| {
+            Value::Object(vec![
+                ("rule".into(), Value::String(finding.rule.into())),
+                ("refuses".into(), Value::Bool(finding.refuses)),
+                ("text".into(), Value::String(finding.text.as_str().into())),
+            ])
+        });
+        let grant = match self.accepted.flatten() {
+            Some(Grant::Agent) => Value::String("agent".into()),
+            Some(Grant::Full) => Value::String("full".into()),
+            None => Value::Null,
+        };
+        Value::Object(vec![
+            ("accepted".into(), Value::Bool(self.accepted.is_some())),
+            ("grant".into(), grant),
+            (
+                "development".into(),
+                Value::Bool(self.development.is_some()),
+            ),
+            ("findings".into(), Value::Array(findings.collect())),
+        ])
+    }
+}
+
+fn print(json: bool, shown: Option<Shown>, now: i64, verdict: Option<Verdict>) {
+    let moments = shown
+        .as_ref()
+        .map(|shown| moments(&shown.payload, now))
+        .unwrap_or_default();
+    if json {
+        println!("{}", as_json(shown, moments, verdict.as_ref()));
+        return;
+    }
+    let verified = verdict.as_ref().is_some_and(Verdict::verified);
+    println!(
+        "signature {}",
+        if verified { "verified" } else { "not verified" }
+    );
+    if let Some(shown) = &shown {
+        print!("{}", as_text(shown, &moments));
+    }
+    if let Some(verdict) = &verdict {
+        print!("{}", verdict.as_text());
+    }
 }
 
 fn from_input() -> Result<String, Trouble> {
@@ -88,7 +200,7 @@ fn bare(text: &str) -> &str {
 }
 
 fn as_text(shown: &Shown, moments: &[Moment]) -> String {
-    let mut text = String::from("signature not verified\n");
+    let mut text = String::new();
     for (name, part) in [("header", &shown.header), ("payload", &shown.payload)] {
         text.push_str(&format!("\n{name}\n  {}\n", pretty(part, 2)));
     }
@@ -105,18 +217,21 @@ fn as_text(shown: &Shown, moments: &[Moment]) -> String {
     text
 }
 
-fn as_json(shown: Shown, moments: Vec<Moment>) -> String {
+fn as_json(shown: Option<Shown>, moments: Vec<Moment>, verdict: Option<&Verdict>) -> String {
     let text = |text: &str| Value::String(text.into());
     let times = moments.into_iter().map(|moment| {
         let at = moment.at.as_deref().map_or(Value::Null, text);
         let members = vec![("at".into(), at), ("words".into(), text(&moment.words))];
         (Box::from(moment.claim), Value::Object(members))
     });
-    let whole = vec![
-        ("signature".into(), text("not_verified")),
-        ("header".into(), shown.header),
-        ("payload".into(), shown.payload),
-        ("times".into(), Value::Object(times.collect())),
-    ];
+    let verified = verdict.is_some_and(Verdict::verified);
+    let signature = if verified { "verified" } else { "not_verified" };
+    let mut whole = vec![("signature".into(), text(signature))];
+    if let Some(shown) = shown {
+        whole.push(("header".into(), shown.header));
+        whole.push(("payload".into(), shown.payload));
+        whole.push(("times".into(), Value::Object(times.collect())));
+    }
+    whole.extend(verdict.map(|verdict| ("gateway".into(), verdict.as_json())));
     pretty(&Value::Object(whole), 0)
 }

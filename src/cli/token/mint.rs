@@ -29,11 +29,12 @@ pub(super) struct Arguments {
         long,
         value_name = "URL",
         required_unless_present = "config",
+        value_parser = nonempty,
         conflicts_with = "config"
     )]
     issuer: Option<String>,
     /// The `aud` claim; with --config, by default the entry's first audience
-    #[arg(long, value_name = "URL", required_unless_present = "config")]
+    #[arg(long, value_name = "URL", required_unless_present = "config", value_parser = nonempty)]
     audience: Option<String>,
     /// The `sub` claim: who the token is for
     #[arg(long, value_name = "NAME", value_parser = nonempty)]

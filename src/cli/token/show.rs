@@ -124,21 +124,24 @@ fn end_line(out: &mut String, indent: usize) {
 
 fn write_string(out: &mut String, text: &str) {
     out.push('"');
+    out.push_str(&safe(&text.replace('\\', "\\\\").replace('"', "\\\"")));
+    out.push('"');
+}
+
+/// Text with `\uXXXX` for every character that could deceive its reader.
+pub(super) fn safe(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if deceives(c) => {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    // Writing to a string does not fail.
-                    let _ = write!(out, "\\u{unit:04x}");
-                }
-            }
-            c => out.push(c),
+        if !deceives(c) {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a string does not fail.
+            let _ = write!(out, "\\u{unit:04x}");
         }
     }
-    out.push('"');
+    out
 }
 
 /// Controls, and characters that have no width or change the direction of what follows.
