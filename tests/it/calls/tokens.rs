@@ -44,6 +44,9 @@ async fn every_invalid_token_gets_the_same_bytes() {
     assert_eq!(answers.len(), 1);
 }
 
+/// Path, fields, the status, and the challenge where it is ours to choose.
+type Presentation<'a> = (&'a str, Vec<(&'a str, &'a str)>, u16, Option<&'a str>);
+
 #[tokio::test]
 async fn odd_presentations() {
     let stand = Stand::new().await;
@@ -58,7 +61,7 @@ async fn odd_presentations() {
     let comma = format!("{bearer}, Basic x");
     let tab = format!("Bearer\t{token}");
     let glued = format!("Bearer{token}");
-    let table: Vec<(&str, Vec<(&str, &str)>, u16, Option<&str>)> = vec![
+    let table: Vec<Presentation<'_>> = vec![
         (RPC, vec![("Authorization", &basic)], 401, Some(none)),
         (RPC, vec![("Authorization", "")], 401, Some(none)),
         (RPC, vec![("Authorization", &glued)], 401, Some(none)),

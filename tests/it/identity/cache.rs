@@ -5,6 +5,7 @@ use crate::support::memory_journal::MemoryJournal;
 use http::HeaderMap;
 use portcullis::a2a::Fault;
 use portcullis::adapters::clock::ManualClock;
+use portcullis::adapters::ownership_memory::MemoryStore;
 use portcullis::adapters::random::SystemRandom;
 use portcullis::config;
 use portcullis::pipeline::gate::{Gate, Ports};
@@ -52,6 +53,7 @@ impl Stand {
             clock: clock.clone(),
             random: Arc::new(SystemRandom),
             journal: Arc::new(MemoryJournal::default()),
+            ownership: Arc::new(MemoryStore::new(clock.clone(), Duration::from_secs(60), 1)),
             metrics: Arc::new(Metrics::new().unwrap()),
             instance: "test".into(),
         };
