@@ -187,3 +187,38 @@ fn is_ed25519_sound(x: &[u8]) -> bool {
     let at_least_p = y[0] >= 0xed && y[1..31].iter().all(|b| *b == 0xff) && y[31] == 0x7f;
     !at_least_p && !SMALL_ORDER.contains(&y)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_rsa_sound;
+
+    #[test]
+    fn rsa_numbers_have_bounds() {
+        let modulus = |first: u8, bytes: usize, last: u8| {
+            let mut n = vec![0; bytes];
+            n[0] = first;
+            n[bytes - 1] = last;
+            n
+        };
+        let usual = [1, 0, 1];
+        for (n, e, good) in [
+            (modulus(0x80, 256, 1), &usual[..], true),
+            (modulus(0x7f, 256, 1), &usual, false),
+            (modulus(0x80, 256, 2), &usual, false),
+            (modulus(0x80, 1024, 1), &usual, true),
+            (modulus(0x01, 1025, 1), &usual, false),
+            (modulus(0x00, 257, 1), &usual, false),
+            (modulus(0x80, 256, 1), &[3], false),
+            (modulus(0x80, 256, 1), &[0xff, 0xff], false),
+            (modulus(0x80, 256, 1), &[1, 0, 2], false),
+            (modulus(0x80, 256, 1), &[0, 1, 0, 1], false),
+            (modulus(0x80, 256, 1), &[1, 0xff, 0xff, 0xff, 0xff], true),
+            (modulus(0x80, 256, 1), &[2, 0, 0, 0, 1], false),
+            (modulus(0x80, 256, 1), &[1, 0, 0, 0, 0, 1], false),
+            (modulus(0x80, 256, 1), &[], false),
+            (Vec::new(), &usual, false),
+        ] {
+            assert_eq!(is_rsa_sound(&n, e), good, "{:?} {e:?}", n.first());
+        }
+    }
+}

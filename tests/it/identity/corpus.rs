@@ -180,11 +180,17 @@ fn surrounding_space_is_refused() {
 }
 
 #[test]
-fn a_mebibyte_is_refused_for_its_length() {
+fn a_token_is_at_most_8192_characters() {
     let world = World::load();
-    let case = world.case("tr-001");
-    let refused = accept(&world.issuers(case), &"A".repeat(1 << 20), world.now);
-    assert_eq!(refused.unwrap_err().fault, by_code("token_too_long"));
+    let issuers = world.issuers(world.case("tr-001"));
+    for (length, code) in [
+        (8192, "not_three_segments"),
+        (8193, "token_too_long"),
+        (1 << 20, "token_too_long"),
+    ] {
+        let refused = accept(&issuers, &"A".repeat(length), world.now);
+        assert_eq!(refused.unwrap_err().fault, by_code(code), "{length}");
+    }
 }
 
 #[test]
