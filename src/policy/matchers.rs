@@ -157,7 +157,10 @@ fn unknown_matcher(value: &Value<'_, '_>, name: &str) {
         );
         return;
     }
-    let all = || MATCHER.fields.iter().map(|f| f.name);
+    let all = || {
+        let names = MATCHER.fields.iter().map(|f| f.name);
+        names.filter(|name| *name != "if_missing")
+    };
     let alias = match name {
         "eq" | "is" | "equal" | "value" => Some("equals"),
         "in" | "one_of" | "values" => Some("any_of"),

@@ -6,6 +6,7 @@ mod cards;
 mod config;
 mod gate;
 mod journal;
+mod policy;
 mod replies;
 mod support;
 mod tidy;
