@@ -37,7 +37,7 @@ pub(super) fn read(
             entry.error(
                 codes::NOT_AVAILABLE,
                 "`content` conditions are not available in this version",
-                "remove the rule, or deny what it would have narrowed",
+                "deny these calls with `always: true`, or decide to let them pass and remove the rule",
             );
             continue;
         }

@@ -1,12 +1,19 @@
 //! Policy files: what is wrong with them, the schema, the examples.
 
 use super::{allowed, corp_site, expect_file, message, site, text, texts};
+use portcullis::a2a::Operation;
 use portcullis::config;
-use portcullis::policy::{self, AgentFacts, PolicySet, World, document};
+use portcullis::identity::Principal;
+use portcullis::identity::issuer::Grant;
+use portcullis::policy::decision::why;
+use portcullis::policy::{
+    self, AgentFacts, Asked, AskedSkill, PolicySet, Question, World, document,
+};
 use portcullis::source::{Document, Severity, codes};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 fn yaml_files(folder: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
@@ -114,6 +121,42 @@ fn a_snapshot_decides_by_the_policies_that_it_loaded() {
         &PolicySet::default(),
         &site.with("role", text("reviewer"))
     ));
+}
+
+/// The two surfaces of the device mesh: each needs its grant and a rule.
+#[test]
+fn the_mesh_keeps_its_surfaces_apart() {
+    let file = Path::new("tests/cases/policy/examples/agent-full.yaml");
+    let loaded = config::load(file).unwrap();
+    let mut caller = corp_site().principal(0);
+    caller.claims = vec![texts(&["mesh-operators"])];
+    let decide = |asked, caller: &Principal| {
+        let question = Question {
+            agent: 0,
+            asked,
+            skill: AskedSkill::Unknown,
+            principal: caller,
+        };
+        let decision = policy::decide(&loaded.snapshot.policy, &question);
+        (decision.rule, decision.near.map(|near| near.why))
+    };
+    let message = Asked::Operation(Operation::SendMessage);
+    let rule = |id: &str| Some(Arc::from(id));
+    assert_eq!(decide(message, &caller), (rule("talk-to-the-mesh"), None));
+    assert_eq!(decide(Asked::Backend, &caller), (None, Some(why::GRANT)));
+    caller.grant = Some(Grant::Full);
+    assert_eq!(decide(message, &caller), (rule("talk-to-the-mesh"), None));
+    let found = decide(Asked::Backend, &caller);
+    assert_eq!(found, (rule("operators-see-the-backend"), None));
+    caller.client = None;
+    let found = decide(Asked::Backend, &caller);
+    assert_eq!(
+        found,
+        (rule("no-robots-on-the-backend"), Some(why::MISSING))
+    );
+    caller.grant = None;
+    assert_eq!(decide(message, &caller), (None, Some(why::GRANT)));
+    assert!(!policy::may_ever(&loaded.snapshot.policy, &caller, 0));
 }
 
 /// 10,000 rules over 1,000 agents load, and each agent keeps its own.
