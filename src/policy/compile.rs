@@ -168,7 +168,8 @@ impl<'w, 'd> Compiler<'w, 'd> {
     }
 
     fn deny(&self, fields: &Mapping<'_, '_>, issuers: &RuleIssuers) -> Option<Body> {
-        if let Some(value) = fields.get("require") {
+        let require = fields.get("require");
+        if let Some(value) = &require {
             value.error(
                 codes::RULE_CONDITION,
                 "a deny has no `require`",
@@ -196,7 +197,7 @@ impl<'w, 'd> Compiler<'w, 'd> {
                 _ => always(&value),
             });
         }
-        if found == 0 {
+        if found == 0 && require.is_none() {
             fields.whole().error(
                 codes::RULE_CONDITION,
                 "a deny without a condition",
@@ -248,15 +249,18 @@ impl<'w, 'd> Compiler<'w, 'd> {
             }
             return RuleIssuers::Any;
         };
-        match any_or_texts(&value) {
-            None => RuleIssuers::Any,
-            Some(named) => RuleIssuers::Named(
-                named
-                    .iter()
-                    .filter_map(|(place, name)| self.names.issuer(place, name))
-                    .collect(),
-            ),
+        let Some(named) = any_or_texts(&value) else {
+            return RuleIssuers::Any;
+        };
+        let found: Vec<usize> = named
+            .iter()
+            .filter_map(|(place, name)| self.names.issuer(place, name))
+            .collect();
+        if found.is_empty() {
+            // Reported, so the rule is not used; its claims are looked for everywhere.
+            return RuleIssuers::Any;
         }
+        RuleIssuers::Named(found.into())
     }
 
     fn agents(&self, value: &Value<'_, '_>) -> Option<Vec<usize>> {

@@ -89,7 +89,7 @@ pub static RULE: Fields = Fields {
     later: &[
         (
             "mode",
-            "remove it together with `until`; every rule is in force",
+            "a shadow rule changes nothing: remove the whole rule, or only `mode` and `until` to put it in force",
         ),
         ("until", "remove it; rules do not expire"),
     ],

@@ -221,8 +221,10 @@ impl PolicySet {
             }
         }
         let agents = skills.iter().zip(named).map(|(skills, named)| {
-            let numbered = |s: &Box<str>| Some((s.clone(), *numbers.get(&**s)?));
-            let mut sorted: Vec<_> = skills.iter().filter_map(numbered).collect();
+            let all = skills.iter();
+            let mut sorted: Vec<_> = all
+                .filter_map(|s| Some((s.clone(), *numbers.get(&**s)?)))
+                .collect();
             sorted.sort();
             let concerned: Vec<&Rule> = named
                 .iter()
@@ -318,5 +320,42 @@ fn lists(here: &[(usize, &Rule)], concerns: impl Fn((usize, &Rule)) -> bool) -> 
     Lists {
         denies: with(Effect::Deny),
         allows: with(Effect::Allow),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The time of a decision depends on the rules that concern the call, not on all rules.
+    #[test]
+    fn a_call_meets_only_the_rules_that_concern_it() {
+        let skills: Vec<Box<str>> = vec!["a".into(), "b".into()];
+        let rule = |i: usize, agent: Option<usize>, skill: Option<&str>| Rule {
+            id: format!("r{i:05}").into(),
+            scope: Scope {
+                agents: agent.map(|a| vec![a]),
+                operations: Operations::of(Operation::SendMessage),
+                skills: skill.map(|s| vec![s.into()]),
+            },
+            issuers: RuleIssuers::Any,
+            body: Body::DenyAlways,
+        };
+        let mut rules: Vec<Rule> = (0..10_000)
+            .map(|i| rule(i, Some(i % 1000), Some(if i < 5000 { "a" } else { "b" })))
+            .collect();
+        rules.push(rule(10_000, None, Some("b")));
+        rules.push(rule(10_001, None, None));
+        let agents = vec![skills.as_slice(); 1000];
+        let policies = PolicySet::new(rules, &agents, 1);
+        let number = |skill: usize| SkillNumber::Known(policies.agents[7].skills[skill].1);
+        let met = |skill, operation| {
+            let tables = [&policies.agents[7].table, &policies.any];
+            tables.map(|t| t.slots[slot_of(operation)].lists(skill).denies.len())
+        };
+        assert_eq!(met(number(0), Operation::SendMessage), [5, 1]);
+        assert_eq!(met(number(1), Operation::SendMessage), [5, 2]);
+        assert_eq!(met(SkillNumber::Unknown, Operation::SendMessage), [10, 2]);
+        assert_eq!(met(number(0), Operation::SendStreamingMessage), [0, 0]);
     }
 }

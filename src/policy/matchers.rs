@@ -37,7 +37,7 @@ pub(super) fn read(
             entry.error(
                 codes::NOT_AVAILABLE,
                 "`content` conditions are not available in this version",
-                "remove the rule, or deny what it would have narrowed",
+                "deny these calls with `always: true`, or decide to let them pass and remove the rule",
             );
             continue;
         }
@@ -157,7 +157,10 @@ fn unknown_matcher(value: &Value<'_, '_>, name: &str) {
         );
         return;
     }
-    let all = || MATCHER.fields.iter().map(|f| f.name);
+    let all = || {
+        let names = MATCHER.fields.iter().map(|f| f.name);
+        names.filter(|name| *name != "if_missing")
+    };
     let alias = match name {
         "eq" | "is" | "equal" | "value" => Some("equals"),
         "in" | "one_of" | "values" => Some("any_of"),

@@ -9,6 +9,7 @@ mod gate;
 mod identity;
 mod journal;
 mod ownership;
+mod policy;
 mod replies;
 mod support;
 mod tidy;
