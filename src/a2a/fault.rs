@@ -44,6 +44,8 @@ pub enum Fault {
     TooLarge,
     /// Header block over our limits: HTTP 431.
     HeadersTooLarge,
+    /// Too many requests of a kind: HTTP 429.
+    RateLimited,
     /// The request is not acceptable HTTP: HTTP 400.
     BadRequest,
     /// The method does not fit the surface: HTTP 405.
@@ -210,6 +212,9 @@ table! {
     HeadersTooLarge: -32600, -32600, 431, 431, "RESOURCE_EXHAUSTED", 8,
         "HEADERS_TOO_LARGE", "portcullis", "too_large",
         "the header is too large";
+    RateLimited: -32603, -32603, 429, 429, "RESOURCE_EXHAUSTED", 8,
+        "RATE_LIMITED", "portcullis", "rate_limited",
+        "too many requests; try again later";
     BadRequest: -32600, -32600, 400, 400, "INVALID_ARGUMENT", 3,
         "BAD_REQUEST", "portcullis", "malformed",
         "the request is not valid HTTP";

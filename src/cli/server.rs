@@ -17,6 +17,7 @@ use crate::pipeline::gate::Ports;
 use crate::pipeline::metrics::Metrics;
 use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random};
 use crate::proxy::app::Door;
+use crate::proxy::limits::Connections;
 use crate::proxy::listen::{Bound, bind};
 use crate::proxy::plain::{Plain, PlainReply};
 use crate::proxy::{App, Links, Stopping};
@@ -189,6 +190,7 @@ impl Server {
                 listener: listener.clone(),
                 gate: gate.clone(),
                 links: links.clone(),
+                connections: Connections::DEFAULT,
                 stopping: stopping.clone(),
             };
             tasks.push(socket.serve(Door::new(app), stopped.clone()));

@@ -10,6 +10,7 @@ use crate::identity::fault;
 use crate::identity::transport::{Presented, presented};
 use crate::identity::{Answer, Principal, TokenFault, accept, still_good};
 use http::HeaderMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// `Retry-After` while an issuer's keys are not there, in seconds.
@@ -37,6 +38,7 @@ pub fn authenticate(
     live: &Live,
     headers: &HeaderMap,
     query: Option<&str>,
+    peer: IpAddr,
 ) -> Result<Arc<Verified>, Rejection> {
     let refuse = |issuer: &str, fault: TokenFault| {
         gate.metrics.auth_failure(issuer, fault.code);
@@ -59,7 +61,16 @@ pub fn authenticate(
             }
         };
     }
+    if let Some(seconds) = gate.failures.spent(peer, uptime) {
+        gate.metrics.auth_failure(NO_ISSUER, "too_many_failures");
+        let limited = Rejection::plain(Fault::RateLimited, "too_many_failures");
+        return Err(Rejection {
+            retry_after: Some(seconds),
+            ..limited
+        });
+    }
     let principal = accept(&live.issuers, token, seconds).map_err(|refused| {
+        gate.failures.note(peer, uptime);
         refuse(
             refused.issuer.as_deref().unwrap_or(NO_ISSUER),
             refused.fault,

@@ -1,6 +1,7 @@
 //! [`Gate`]: everything that lives as long as the process, and the configuration in force.
 
 use super::cards::CardStore;
+use super::failures::Failures;
 use super::flood::Flood;
 use super::metrics::{AgentMetrics, Metrics};
 use super::ports::{Clock, Journal, OwnershipStore, Random, UnixMillis};
@@ -67,6 +68,8 @@ pub struct Gate {
     pub instance: Box<str>,
     /// The key of token fingerprints (LG-2); of this process, so prints of two runs differ.
     pub fingerprints: hmac::Key,
+    /// Who had tokens verified that were not accepted.
+    pub failures: Failures,
     /// What strangers were refused beyond the rate of records.
     pub flood: Flood,
     reload: AtomicBool,
@@ -115,6 +118,7 @@ impl Gate {
             ownership,
             metrics,
             instance,
+            failures: Failures::default(),
             flood: Flood::default(),
             reload: AtomicBool::new(false),
             confirmed: AtomicU64::new(confirmed),

@@ -22,7 +22,7 @@ use crate::identity::issuer::Grant;
 use crate::identity::{self, ClaimState};
 use crate::policy::{Decision, Effect, claims_used};
 use http::Method;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -228,6 +228,11 @@ impl Recorder {
                 overhead: self.overhead.map(Millis),
             },
         }
+    }
+
+    /// The address that it came from.
+    pub fn peer(&self) -> IpAddr {
+        self.source.ip()
     }
 
     /// The gate that it came through.

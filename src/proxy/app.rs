@@ -1,8 +1,6 @@
 //! One connection's requests: deadlines, panics, keep-alive, stopping.
 
-use super::limits::{
-    HEAD_DEADLINE, KEEPALIVE_SECONDS, MAX_CONNECTIONS, MAX_HEAD_BYTES, STUCK_CALLER, check_head,
-};
+use super::limits::{Connections, MAX_HEAD_BYTES, STUCK_CALLER, check_head};
 use super::links::Links;
 use super::serve::serve;
 use super::{Stopping, body, reply};
@@ -35,6 +33,8 @@ pub struct App {
     pub gate: Arc<Gate>,
     /// Connections to agents.
     pub links: Arc<Links>,
+    /// What a connection may cost.
+    pub connections: Connections,
     /// The order to stop, and how many requests are under way.
     pub stopping: Stopping,
 }
@@ -69,7 +69,7 @@ impl HttpServerApp for App {
             return None;
         }
         // Reading the head resets these, so they are set each time.
-        let keep = (!self.stopping.ordered()).then_some(KEEPALIVE_SECONDS);
+        let keep = (!self.stopping.ordered()).then_some(self.connections.idle);
         if session.get_keepalive().is_some() || keep.is_none() {
             session.set_keepalive(keep);
         }
@@ -116,12 +116,15 @@ impl App {
     /// Reads a request head; `None` or `false` when the connection is done with.
     async fn read_head(&self, session: &mut ServerSession, again: bool) -> Option<bool> {
         let idle = if again {
-            Duration::from_secs(KEEPALIVE_SECONDS)
+            Duration::from_secs(self.connections.idle)
         } else {
             Duration::ZERO
         };
         let read = {
-            let mut reading = pin!(timeout(HEAD_DEADLINE + idle, session.read_request()));
+            let mut reading = pin!(timeout(
+                self.connections.head + idle,
+                session.read_request()
+            ));
             let mut ordered = pin!(self.stopping.wait());
             // A request whose head is here is served even while we stop.
             tokio::select! { biased;
@@ -263,8 +266,8 @@ impl Door {
     /// In front of `app`.
     pub fn new(app: App) -> Door {
         Door {
+            places: Arc::new(Semaphore::new(app.connections.open)),
             app: Arc::new(app),
-            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         }
     }
 }

@@ -12,10 +12,26 @@ use std::time::Duration;
 pub const MAX_HEADERS: usize = 100;
 /// Largest request head in bytes.
 pub const MAX_HEAD_BYTES: usize = 32 * 1024;
-/// From a connection's first byte due to a whole request head.
-pub const HEAD_DEADLINE: Duration = Duration::from_secs(15);
-/// How long a kept-alive connection may be idle, in seconds.
-pub const KEEPALIVE_SECONDS: u64 = 60;
+/// What a connection of a caller may cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Connections {
+    /// From the connection, or the last answer plus `idle`, to a whole request head.
+    pub head: Duration,
+    /// How long a kept-alive connection may be idle, in seconds.
+    pub idle: u64,
+    /// Open connections per listener.
+    pub open: usize,
+}
+
+impl Connections {
+    /// What holds where nothing else is said.
+    pub const DEFAULT: Connections = Connections {
+        head: Duration::from_secs(15),
+        idle: 60,
+        open: 20_000,
+    };
+}
+
 /// How long a write to the caller may be stuck.
 pub const STUCK_CALLER: Duration = Duration::from_secs(60);
 /// Whole time for a caller to send its body.
@@ -24,8 +40,6 @@ pub const BODY_DEADLINE: Duration = Duration::from_secs(60);
 pub const DRAIN_AT_MOST: u64 = 4 * 1024 * 1024;
 /// How long draining may take.
 pub const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
-/// Open connections per listener.
-pub const MAX_CONNECTIONS: usize = 20_000;
 
 /// Why a head is refused: the fault and a private code.
 pub type HeadFault = (Fault, &'static str);

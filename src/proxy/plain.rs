@@ -1,6 +1,6 @@
 //! A listener of short plain answers, without the exchange: the admin listener.
 
-use super::limits::HEAD_DEADLINE;
+use super::limits::Connections;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
@@ -47,7 +47,7 @@ impl HttpServerApp for Plain {
         _: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
         let read = {
-            let mut reading = pin!(timeout(HEAD_DEADLINE, session.read_request()));
+            let mut reading = pin!(timeout(Connections::DEFAULT.head, session.read_request()));
             reading.as_mut().await
         };
         if !matches!(read, Ok(Ok(true))) {

@@ -59,8 +59,14 @@ async fn serve_caller(
     let began = recorder.elapsed();
     let head = session.req_header();
     let query = query_of(head.raw_path()).map_err(Failure::Rejected)?;
-    let verified =
-        authenticate(&app.gate, &recorder.live, &head.headers, query).map_err(Failure::Rejected)?;
+    let verified = authenticate(
+        &app.gate,
+        &recorder.live,
+        &head.headers,
+        query,
+        recorder.peer(),
+    )
+    .map_err(Failure::Rejected)?;
     recorder.phase(Phase::Authenticate, began);
     recorder.verified = Some(verified.clone());
     enter(recorder, &verified, &place).map_err(Failure::Rejected)?;

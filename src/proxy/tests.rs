@@ -5,11 +5,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod cells;
+mod connections;
 mod deliveries;
 mod replies;
 
 use super::app::{App, Failure, check};
 use super::forward::{Order, forward};
+use super::limits::Connections;
 use super::{Links, Stopping, body, listen};
 use crate::a2a::{Binding, ReadRules, Version, Versions, head, parse};
 use crate::audit::record::Surface;
@@ -68,6 +70,7 @@ impl Exchange {
             listener: live.snapshot.listeners[0].clone(),
             gate,
             links: Arc::new(Links::new()),
+            connections: Connections::DEFAULT,
             stopping: Stopping::new(),
         };
         let bound = listen::bind(crate::test_support::loopback()).unwrap();

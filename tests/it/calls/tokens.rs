@@ -168,3 +168,33 @@ async fn a_removed_key_ends_its_tokens() {
     let response = stand.call(&token, "SendMessage", &body).await;
     stand.assert_refused(before, &response, 401, "a token of a removed key");
 }
+
+/// CA-5: an address that keeps failing is told to wait; callers that were verified go on.
+#[tokio::test]
+async fn failing_verifications_are_bounded_by_address() {
+    use portcullis::pipeline::failures::PER_WINDOW;
+    let stand = Stand::new().await;
+    let good = stand.reviewer();
+    let body = message("SendMessage", "hello", "hi", &[]);
+    assert_eq!(stand.call(&good, "SendMessage", &body).await.status, 200);
+    let bad = stand.issuer.bad_token("alice", Wrong::Signature);
+    let mut client = Client::connect(stand.gateway.address).await.unwrap();
+    let before = stand.counted();
+    for _ in 0..PER_WINDOW {
+        let response = client.post_json(RPC, Some(&bad), &[], &body).await.unwrap();
+        assert_eq!(response.status, 401);
+    }
+    let limited = client.post_json(RPC, Some(&bad), &[], &body).await.unwrap();
+    stand.assert_refused(before, &limited, 429, "too many failures");
+    assert!(limited.field("retry-after").is_some());
+    let fresh = stand.token("bob", "reviewer");
+    assert_eq!(
+        client
+            .post_json(RPC, Some(&fresh), &[], &body)
+            .await
+            .unwrap()
+            .status,
+        429
+    );
+    assert_eq!(stand.call(&good, "SendMessage", &body).await.status, 200);
+}

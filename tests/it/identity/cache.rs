@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
+const PEER: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
 /// A gate that trusts issuer A.
 struct Stand {
     world: World,
@@ -81,7 +83,7 @@ impl Stand {
     fn judge_case(&self, case: &Case) -> (HeaderMap, Result<Arc<Verified>, Rejection>) {
         let headers = case.headers().unwrap_or_default();
         let live = self.gate.live();
-        let judged = authenticate(&self.gate, &live, &headers, case.query());
+        let judged = authenticate(&self.gate, &live, &headers, case.query(), PEER);
         (headers, judged)
     }
 
@@ -157,7 +159,7 @@ fn a_new_generation_begins_empty_and_a_removed_key_is_a_revoked_one() {
     assert_eq!(stand.judge("tr-001").unwrap_err().code, "unknown_kid");
     // A request that began before the reload keeps its generation.
     let headers = stand.world.case("tr-001").headers().unwrap();
-    assert!(authenticate(&stand.gate, &before, &headers, None).is_ok());
+    assert!(authenticate(&stand.gate, &before, &headers, None, PEER).is_ok());
     stand.reload(&stand.world.jwks["A"]["default"]);
     stand.judge("tr-001").unwrap();
 }
