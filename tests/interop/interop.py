@@ -9,7 +9,7 @@ line for every check, then what the clients make of refusals; exits 0 only when 
 
 import argparse
 import contextlib
-import json
+import re
 import signal
 import sys
 import tempfile
@@ -84,6 +84,7 @@ class Report:
     def __init__(self):
         self.passed = self.failed = 0
         self.known, self.refusals = [], {}
+        self.began = time.monotonic()
 
     def check(self, name, problems, detail=""):
         good = not problems
@@ -91,6 +92,26 @@ class Report:
         self.failed += not good
         line = f"{'ok' if good else 'FAIL':<5} {name:<74} {detail if good else '; '.join(problems)}"
         print(line.rstrip(), flush=True)
+
+    def refusal(self, client, what, text, mode):
+        """Notes what a client made of a refusal, without the URL that httpx adds."""
+        text = re.sub(r" for url '[^']*'|For more information check: \S+", "", text)
+        texts = self.refusals.setdefault((client, what), {})
+        texts.setdefault(" ".join(text.split()), set()).add(mode)
+
+    def finish(self):
+        """What came out, after the table."""
+        print("\nwhat the clients make of a refusal")
+        for (client, what), texts in sorted(self.refusals.items()):
+            for text, modes in texts.items():
+                print(f"  {client:<11} {what:<21} {text}  [{'; '.join(sorted(modes))}]")
+        if self.known:
+            print("\nfails without the gateway as well")
+            for name in self.known:
+                print(f"  {name}")
+        print(f"\nagents and clients: {time.monotonic() - self.began:.0f} s")
+        print(f"{self.passed} passed, {self.failed} failed")
+        return self.passed > 0 and self.failed == 0
 
 
 class Pair:
@@ -175,8 +196,7 @@ class Pair:
             problems.append(f"it worked: {answer}")
         else:
             text = f"{error['type']}: {error['text']}"
-            key = (f"{self.key[1]} {self.version}", what)
-            self.report.refusals.setdefault(key, {}).setdefault(" ".join(text.split()), []).append(mode)
+            self.report.refusal(f"{self.key[1]} {self.version}", what, text, mode)
             if not any(word.lower() in text.lower() for word in like):
                 problems.append(f"`{text}` says none of {like}")
         if counted != (0, 0):
@@ -215,16 +235,13 @@ def card(report, client, gateway, name, agent):
 
 
 def journal(report, gateway, calls, refused):
-    """Every call that reached an agent, and every refusal, is on record; no token is anywhere."""
+    """Every call that reached an agent, and every refusal, is on record; no token is anywhere.
 
-    def complete():
-        text, records = gateway.records()
-        # A card that was asked for before it was there is a refusal of another kind.
-        kinds = [r["kind"] for r in records if r.get("surface") != "card"]
-        # What nobody waits for is written a moment later.
-        return (text, kinds) if kinds.count("refusal") >= refused else None
-
-    text, kinds = until("the journal has every refusal", complete)
+    The gateway has stopped: what nobody waits for is written now, too.
+    """
+    text, records = gateway.records()
+    # A card that was asked for before it was there is a refusal of another kind.
+    kinds = [record["kind"] for record in records if record.get("surface") != "card"]
     counts = (kinds.count("intent"), kinds.count("outcome"), kinds.count("refusal"))
     expected = (calls, calls, refused)
     wrong = [] if counts == expected else [f"{counts} records, not {expected}"]
@@ -293,9 +310,9 @@ def play(arguments, folder, report, stack):
             told = gateway.base(f"{pair.key[0]}-told")
             pair.refuse("wrong role, told", told, send("hi", streaming), bad[1][1], ["not allowed"])
         pair.somebody_elses(base, alice, bob)
-    journal(report, gateway, sum(p.calls for p in pairs), sum(p.refused for p in pairs))
     code = gateway.stop()
     report.check("gateway: stops in order", [] if code == 0 else [f"exit code {code}"])
+    journal(report, gateway, sum(p.calls for p in pairs), sum(p.refused for p in pairs))
 
 
 def main():
@@ -306,24 +323,14 @@ def main():
     arguments = parser.parse_args()
     # So that a run that is told to stop stops its children, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    began, report = time.monotonic(), Report()
+    report = Report()
     with tempfile.TemporaryDirectory(prefix="portcullis-interop-") as folder:
         try:
             with contextlib.ExitStack() as stack:
                 play(arguments, Path(folder), report, stack)
         except Broken as error:
             report.check("the run", [str(error)])
-    print("\nwhat the clients make of a refusal")
-    for (client, what), texts in sorted(report.refusals.items()):
-        for text, modes in texts.items():
-            print(f"  {client:<11} {what:<21} {text}  [{'; '.join(sorted(set(modes)))}]")
-    if report.known:
-        print("\nfails without the gateway as well")
-        for name in report.known:
-            print(f"  {name}")
-    print(f"\n{time.monotonic() - began:.0f} s")
-    print(f"{report.passed} passed, {report.failed} failed")
-    return 0 if report.passed and not report.failed else 1
+    return 0 if report.finish() else 1
 
 
 if __name__ == "__main__":

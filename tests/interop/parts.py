@@ -3,6 +3,7 @@
 Each is a context manager that stops what it started, and waits on conditions for a bounded time.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -81,10 +82,8 @@ class Process:
             self.child.kill()
             self.child.wait()
         for pipe in (self.child.stdin, self.child.stdout):
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 pipe.close()
-            except BrokenPipeError:
-                pass
         return self.child.returncode
 
     def line(self):

@@ -30,7 +30,7 @@ from a2a.types import (
 
 
 async def raw_card(base):
-    """The card's text, from the first of the two well-known names that the SDKs ask for."""
+    """The card as it came, before any parser."""
     async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
         answer = await http.get(base.rstrip("/") + "/.well-known/agent-card.json")
         answer.raise_for_status()
