@@ -1,107 +1,141 @@
-"""The official client against an agent that it finds by its card.
+"""The official client, told what to do line by line.
 
-    client_check.py BASE_URL [--token TOKEN] [--expect TEXT] [--forbid TEXT]... [--versions 1.0,0.3]
+Reads one JSON object per line and answers each with one line of JSON:
 
-Fetches the card below BASE_URL, then sends one message unary and one streaming, in each version.
-Each answer must contain TEXT. Checks that the interface has the card's own origin (as ADK does),
-and that no forbidden text (a backend's address) is in the card. Prints one line of JSON; exits 0
-only when everything held.
+    {"do": "card", "base": URL}
+    {"do": "send", "base": URL, "version": "1.0", "streaming": false, "text": "hi", "token": TOKEN}
+    {"do": "get" | "cancel" | "subscribe", "base": URL, "version": "0.3", "task": ID, "token": TOKEN}
+
+`token`, and for `send` also `task` and `context`, may be left out. Every time the agent is found
+anew by the card below `base`, which is fetched as a stranger would. An answer has `posted` (the
+URLs that were called) and either what came back or `error`, with the exception's type and text.
 """
 
-import argparse
 import asyncio
 import json
 import sys
-from urllib.parse import urlsplit
 
 import httpx
 from a2a.client import ClientConfig, ClientFactory
 from a2a.client.card_resolver import A2ACardResolver, parse_agent_card
 from a2a.helpers import get_stream_response_text, new_text_message
-from a2a.types import GetTaskRequest, Role, SendMessageRequest
+from a2a.types import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    Role,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    TaskState,
+)
 
 
-def origin(url):
-    parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-    return f"{parts.scheme}://{parts.hostname}:{port}"
+async def raw_card(base):
+    """The card as it came, before any parser."""
+    async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
+        answer = await http.get(base.rstrip("/") + "/.well-known/agent-card.json")
+        answer.raise_for_status()
+        return answer.text
 
 
-def only(card, version):
+async def discover(base, version):
     """The card as a client sees it that knows this version alone."""
+    if version == "0.3":
+        # A 0.3 client reads the 0.3 members only; the SDK's own parser makes them a card of today.
+        old = {k: v for k, v in json.loads(await raw_card(base)).items() if k != "supportedInterfaces"}
+        card = parse_agent_card(old)
+    else:
+        async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
+            card = await A2ACardResolver(http, base).get_agent_card()
+    known = [i for i in card.supported_interfaces if i.protocol_version.startswith(version)]
+    if not known:
+        raise RuntimeError(f"the card offers no {version}")
     narrowed = type(card)()
     narrowed.CopyFrom(card)
     del narrowed.supported_interfaces[:]
-    narrowed.supported_interfaces.extend(
-        i for i in card.supported_interfaces if i.protocol_version.startswith(version)
-    )
+    narrowed.supported_interfaces.extend(known)
     return narrowed
 
 
-async def call(card, version, streaming, headers, text):
-    """Texts of all answers, their task id and kinds."""
-    narrowed = only(card, version)
-    if not narrowed.supported_interfaces:
-        raise RuntimeError(f"the card offers no {version}")
-    async with httpx.AsyncClient(headers=headers, timeout=30) as http:
-        client = ClientFactory(ClientConfig(streaming=streaming, httpx_client=http)).create(narrowed)
-        request = SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER))
-        texts, kinds, task = [], [], None
-        async for event in client.send_message(request):
-            kind = event.WhichOneof("payload")
-            kinds.append(kind)
-            texts.append(get_stream_response_text(event))
-            if kind == "task":
-                task = event.task.id
-            elif kind in ("status_update", "artifact_update"):
-                task = getattr(event, kind).task_id
-        followed = task and (await client.get_task(GetTaskRequest(id=task))).id == task
-        return {"text": " ".join(t for t in texts if t), "kinds": kinds, "followed": bool(followed)}
+class Answer:
+    """What a call's events said, gathered."""
+
+    def __init__(self):
+        self.kinds, self.texts = [], []
+        self.task = self.context = self.state = None
+
+    def of_task(self, task):
+        self.task, self.context = task.id, task.context_id
+        self.state = TaskState.Name(task.status.state)
+
+    def of_event(self, event):
+        kind = event.WhichOneof("payload")
+        self.kinds.append(kind)
+        self.texts.append(get_stream_response_text(event))
+        value = getattr(event, kind)
+        if kind == "task":
+            self.of_task(value)
+        elif kind in ("status_update", "artifact_update"):
+            self.task, self.context = value.task_id, value.context_id
+            if kind == "status_update":
+                self.state = TaskState.Name(value.status.state)
 
 
-async def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("base_url")
-    parser.add_argument("--token")
-    parser.add_argument("--expect", default="hello")
-    parser.add_argument("--text", default="hi")
-    parser.add_argument("--forbid", action="append", default=[])
-    parser.add_argument("--versions", default="1.0,0.3")
-    args = parser.parse_args()
-    headers = {"Authorization": f"Bearer {args.token}"} if args.token else {}
-    problems, calls = [], {}
-    # The card is public: it is fetched as a stranger would.
-    async with httpx.AsyncClient(timeout=30) as http:
-        card = await A2ACardResolver(http, args.base_url).get_agent_card()
-        raw = (await http.get(args.base_url.rstrip("/") + "/.well-known/agent-card.json")).text
-    problems += [f"the card contains `{text}`" for text in args.forbid if text in raw]
-    for interface in card.supported_interfaces:
-        if origin(interface.url) != origin(args.base_url):
-            problems.append(f"interface `{interface.url}` is not on the card's origin")
-    cards = {"1.0": card}
-    if "0.3" in args.versions.split(","):
-        # A 0.3 client reads the 0.3 members only.
-        legacy = {k: v for k, v in json.loads(raw).items() if k != "supportedInterfaces"}
-        cards["0.3"] = parse_agent_card(legacy)
-    cards = {version: cards[version] for version in args.versions.split(",")}
-    for version, seen in cards.items():
-        for streaming in (False, True):
-            name = f"{version} {'streaming' if streaming else 'unary'}"
-            try:
-                calls[name] = await call(seen, version, streaming, headers, args.text)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-                calls[name] = {"error": f"{type(error).__name__}: {error}"}
-                problems.append(f"{name}: {calls[name]['error']}")
-                continue
-            if args.expect not in calls[name]["text"]:
-                problems.append(f"{name}: no `{args.expect}` in the answer")
-            if not calls[name]["followed"]:
-                problems.append(f"{name}: its task could not be read back")
-            if streaming and len(calls[name]["kinds"]) < 2:
-                problems.append(f"{name}: came as one piece")
-    print(json.dumps({"ok": not problems, "problems": problems, "calls": calls}))
-    return 0 if not problems else 1
+def message(order):
+    names = {"task": "task_id", "context": "context_id"}
+    ids = {name: order[key] for key, name in names.items() if order.get(key)}
+    return new_text_message(order.get("text", "hi"), role=Role.ROLE_USER, **ids)
+
+
+async def call(order, card, http):
+    """Does what the order says with the official client."""
+    config = ClientConfig(streaming=bool(order.get("streaming")), httpx_client=http)
+    client = ClientFactory(config).create(card)
+    answer = Answer()
+    match order["do"]:
+        case "send":
+            async for event in client.send_message(SendMessageRequest(message=message(order))):
+                answer.of_event(event)
+        case "get":
+            answer.of_task(await client.get_task(GetTaskRequest(id=order["task"])))
+        case "cancel":
+            answer.of_task(await client.cancel_task(CancelTaskRequest(id=order["task"])))
+        case "subscribe":
+            async for event in client.subscribe(SubscribeToTaskRequest(id=order["task"])):
+                answer.of_event(event)
+        case other:
+            raise ValueError(f"unknown order `{other}`")
+    answer.text = " ".join(text for text in answer.texts if text)
+    del answer.texts
+    return vars(answer)
+
+
+async def obey(order):
+    if order["do"] == "card":
+        async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
+            card = await A2ACardResolver(http, order["base"]).get_agent_card()
+        urls = [i.url for i in card.supported_interfaces]
+        return {"raw": await raw_card(order["base"]), "urls": urls}
+    posted = []
+
+    async def note(request):
+        posted.append(str(request.url))
+
+    headers = {"Authorization": f"Bearer {order['token']}"} if order.get("token") else {}
+    try:
+        card = await discover(order["base"], order["version"])
+        async with httpx.AsyncClient(
+            headers=headers, timeout=20, trust_env=False, event_hooks={"request": [note]}
+        ) as http:
+            answer = await call(order, card, http)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+        answer = {"error": {"type": type(error).__name__, "text": str(error)}}
+    return {**answer, "posted": posted}
+
+
+def main():
+    for line in sys.stdin:
+        print(json.dumps(asyncio.run(obey(json.loads(line)))), flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    main()

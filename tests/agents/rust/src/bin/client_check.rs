@@ -1,110 +1,184 @@
-//! The official Rust client against an agent that it finds by its card.
+//! The official Rust client, told what to do line by line.
 //!
-//! `client_check BASE_URL [TOKEN [EXPECTED]]` fetches the card below `BASE_URL`, sends one message
-//! unary and one streaming, and reads the task back. Every answer must contain `EXPECTED` (by
-//! default `hello`). Prints one line of JSON; exits 0 only when everything held.
+//! Reads one JSON object per line and answers each with one line of JSON; the orders and answers
+//! are those of `tests/agents/python/client_check.py`, in version 1.0 alone. Every time the agent
+//! is found anew by the card below `base`.
 
-use a2a::{GetTaskRequest, Message, Part, Role, SendMessageRequest};
+use a2a::{
+    A2AError, AgentCard, CancelTaskRequest, GetTaskRequest, Message, Part, Role,
+    SendMessageRequest, SubscribeToTaskRequest,
+};
 use a2a_client::agent_card::AgentCardResolver;
 use a2a_client::auth::AuthInterceptor;
 use a2a_client::{A2AClient, A2AClientFactory, Transport};
-use futures::StreamExt;
+use futures::stream::{BoxStream, StreamExt};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::process::ExitCode;
+use std::io::{BufRead, Write};
 use std::sync::Arc;
 
-type Failure = Box<dyn std::error::Error>;
-
-fn request() -> Result<SendMessageRequest, Failure> {
-    let message = Message::new(Role::User, vec![Part::text("hi")]);
-    Ok(serde_json::from_value(json!({"message": message}))?)
+/// What to do.
+#[derive(Deserialize)]
+struct Order {
+    r#do: String,
+    base: String,
+    #[serde(default)]
+    streaming: bool,
+    token: Option<String>,
+    text: Option<String>,
+    task: Option<String>,
+    context: Option<String>,
 }
 
-async fn unary<T: Transport>(client: &A2AClient<T>) -> Result<Value, Failure> {
-    Ok(serde_json::to_value(
-        client.send_message(&request()?).await?,
-    )?)
+/// What came back, gathered.
+#[derive(Default)]
+struct Answer {
+    kinds: Vec<&'static str>,
+    texts: Vec<String>,
+    task: Value,
+    context: Value,
+    state: Value,
 }
 
-async fn streaming<T: Transport>(client: &A2AClient<T>) -> Result<Value, Failure> {
-    let mut stream = client.send_streaming_message(&request()?).await?;
-    let mut events = Vec::new();
+impl Answer {
+    fn of_task(&mut self, task: &Value) {
+        self.task = task["id"].clone();
+        self.context = task["contextId"].clone();
+        self.state = task["status"]["state"].clone();
+        for artifact in task["artifacts"].as_array().into_iter().flatten() {
+            self.of_artifact(artifact);
+        }
+    }
+
+    fn of_artifact(&mut self, artifact: &Value) {
+        let parts = artifact["parts"].as_array().into_iter().flatten();
+        let texts = parts.filter_map(|part| part["text"].as_str());
+        self.texts.extend(texts.map(str::to_owned));
+    }
+
+    /// An event of a stream, or the whole answer of a unary call.
+    fn of_event(&mut self, event: &Value) {
+        if let Some(task) = event.get("task") {
+            self.kinds.push("task");
+            self.of_task(task);
+        } else if event.get("message").is_some() {
+            self.kinds.push("message");
+        }
+        for (name, kind) in [
+            ("statusUpdate", "status_update"),
+            ("artifactUpdate", "artifact_update"),
+        ] {
+            let Some(update) = event.get(name) else {
+                continue;
+            };
+            self.kinds.push(kind);
+            self.task = update["taskId"].clone();
+            self.context = update["contextId"].clone();
+            if let Some(state) = update.pointer("/status/state") {
+                self.state = state.clone();
+            }
+            if let Some(artifact) = update.get("artifact") {
+                self.of_artifact(artifact);
+            }
+        }
+    }
+
+    fn into_value(self) -> Value {
+        json!({
+            "kinds": self.kinds, "text": self.texts.join(" "),
+            "task": self.task, "context": self.context, "state": self.state,
+        })
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, A2AError> {
+    serde_json::from_value(value).map_err(|error| A2AError::internal(error.to_string()))
+}
+
+fn write(value: impl serde::Serialize) -> Result<Value, A2AError> {
+    serde_json::to_value(value).map_err(|error| A2AError::internal(error.to_string()))
+}
+
+fn request(order: &Order) -> Result<SendMessageRequest, A2AError> {
+    let text = order.text.as_deref().unwrap_or("hi");
+    let mut message = write(Message::new(Role::User, vec![Part::text(text)]))?;
+    for (name, id) in [("taskId", &order.task), ("contextId", &order.context)] {
+        if let Some(id) = id {
+            message[name] = json!(id);
+        }
+    }
+    read(json!({"message": message}))
+}
+
+async fn gather(
+    answer: &mut Answer,
+    mut stream: BoxStream<'static, Result<a2a::StreamResponse, A2AError>>,
+) -> Result<(), A2AError> {
     while let Some(event) = stream.next().await {
-        events.push(serde_json::to_value(event?)?);
+        answer.of_event(&write(event?)?);
     }
-    if events.len() < 2 {
-        return Err("it came as one piece".into());
-    }
-    Ok(Value::Array(events))
+    Ok(())
 }
 
-/// The first task id in an answer.
-fn task_of(answer: &Value) -> Option<&str> {
-    let first = answer.get(0).unwrap_or(answer);
-    let update = first
-        .get("statusUpdate")
-        .or_else(|| first.get("artifactUpdate"));
-    let id = first.pointer("/task/id").or_else(|| update?.get("taskId"));
-    id.and_then(Value::as_str)
+async fn call<T: Transport>(client: &A2AClient<T>, order: &Order) -> Result<Value, A2AError> {
+    let mut answer = Answer::default();
+    let by_id = json!({"id": order.task});
+    match &*order.r#do {
+        "send" if order.streaming => {
+            let stream = client.send_streaming_message(&request(order)?).await?;
+            gather(&mut answer, stream).await?;
+        }
+        "send" => answer.of_event(&write(client.send_message(&request(order)?).await?)?),
+        "get" => {
+            let get: GetTaskRequest = read(by_id)?;
+            answer.of_task(&write(client.get_task(&get).await?)?);
+        }
+        "cancel" => {
+            let cancel: CancelTaskRequest = read(by_id)?;
+            answer.of_task(&write(client.cancel_task(&cancel).await?)?);
+        }
+        "subscribe" => {
+            let subscribe: SubscribeToTaskRequest = read(by_id)?;
+            let stream = client.subscribe_to_task(&subscribe).await?;
+            gather(&mut answer, stream).await?;
+        }
+        other => return Err(A2AError::internal(format!("unknown order `{other}`"))),
+    }
+    Ok(answer.into_value())
 }
 
-async fn check(base: &str, token: Option<&str>, expected: &str) -> Result<Vec<String>, Failure> {
-    let card = AgentCardResolver::new(None).resolve(base).await?;
+async fn obey(order: &Order, posted: &mut Vec<String>) -> Result<Value, A2AError> {
+    let card: AgentCard = AgentCardResolver::new(None).resolve(&order.base).await?;
+    if order.r#do == "card" {
+        let raw = write(&card)?;
+        let urls: Vec<&str> = card.supported_interfaces.iter().map(|i| &*i.url).collect();
+        return Ok(json!({"raw": raw.to_string(), "urls": urls}));
+    }
     let mut factory = A2AClientFactory::builder();
-    if let Some(token) = token {
+    if let Some(token) = &order.token {
         factory = factory.with_interceptor(Arc::new(AuthInterceptor::bearer(token)));
     }
-    let client = factory.build().create_from_card(&card).await?;
-    let mut problems = Vec::new();
-    for (name, answer) in [
-        ("unary", unary(&client).await),
-        ("streaming", streaming(&client).await),
-    ] {
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => {
-                problems.push(format!("{name}: {error}"));
-                continue;
-            }
-        };
-        if !answer.to_string().contains(expected) {
-            problems.push(format!("{name}: no `{expected}` in the answer"));
-        }
-        let Some(id) = task_of(&answer) else {
-            problems.push(format!("{name}: no task in the answer"));
-            continue;
-        };
-        let get: GetTaskRequest = serde_json::from_value(json!({"id": id}))?;
-        match client.get_task(&get).await {
-            Ok(task) if task.id == id => {}
-            Ok(_) => problems.push(format!("{name}: another task was read back")),
-            Err(error) => {
-                problems.push(format!("{name}: its task could not be read back: {error}"))
-            }
-        }
-    }
-    Ok(problems)
+    let made = factory.build().create_from_card_with_interface(&card).await;
+    let (client, interface) = made?;
+    // The client posts once for each call, to the interface that it chose.
+    posted.push(interface.url);
+    call(&client, order).await
 }
 
 #[tokio::main]
-async fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let Some(base) = args.first() else {
-        eprintln!("usage: client_check BASE_URL [TOKEN [EXPECTED]]");
-        return ExitCode::from(2);
-    };
-    let token = args
-        .get(1)
-        .map(String::as_str)
-        .filter(|token| !token.is_empty());
-    let expected = args.get(2).map_or("hello", String::as_str);
-    let problems = match check(base, token, expected).await {
-        Ok(problems) => problems,
-        Err(error) => vec![error.to_string()],
-    };
-    println!(
-        "{}",
-        json!({"ok": problems.is_empty(), "problems": problems})
-    );
-    ExitCode::from(u8::from(!problems.is_empty()))
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    for line in std::io::stdin().lock().lines() {
+        let order: Order = serde_json::from_str(&line?)?;
+        let mut posted = Vec::new();
+        let mut answer = match obey(&order, &mut posted).await {
+            Ok(answer) => answer,
+            Err(error) => json!({"error": {
+                "type": format!("A2AError {}", error.code), "text": error.message,
+            }}),
+        };
+        answer["posted"] = json!(posted);
+        println!("{answer}");
+        std::io::stdout().flush()?;
+    }
+    Ok(())
 }
