@@ -8,6 +8,7 @@ mod check;
 mod demo;
 pub mod demo_agent;
 pub mod dev_issuer;
+mod log;
 mod run;
 mod schema;
 pub mod server;

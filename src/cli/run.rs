@@ -1,6 +1,7 @@
 //! `portcullis run`: the gateway, until it is told to stop.
 
 use super::exit;
+use super::log::{self, LogForm};
 use super::server::{Outside, Server, Sockets, StartError};
 use crate::config::watch::{Reloader, SETTLE};
 use std::path::PathBuf;
@@ -24,16 +25,8 @@ pub(super) struct Arguments {
     threads: Option<usize>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum LogForm {
-    /// For people
-    Pretty,
-    /// One JSON object per line
-    Json,
-}
-
 pub(super) fn run(arguments: Arguments) -> u8 {
-    start_log(arguments.log);
+    log::start(arguments.log);
     let (loaded, reloader) = match Reloader::start(arguments.config.clone(), SETTLE) {
         Ok(started) => started,
         Err(problems) => {
@@ -100,17 +93,4 @@ async fn wait_for_stop(server: &Server) {
             _ = hangup.recv() => server.gate.request_reload(),
         }
     }
-}
-
-fn start_log(form: LogForm) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("PORTCULLIS_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,pingora=warn"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    // A second start in one process keeps the first log.
-    let _ = match form {
-        LogForm::Pretty => builder.try_init(),
-        LogForm::Json => builder.json().try_init(),
-    };
 }

@@ -10,6 +10,7 @@ mod identity;
 mod journal;
 mod ownership;
 mod policy;
+mod process;
 mod replies;
 mod support;
 mod tidy;

@@ -12,6 +12,7 @@ pub mod gateway;
 pub mod http1;
 pub mod issuer;
 pub mod memory_journal;
+pub mod process;
 pub mod raw_agent;
 
 use std::net::SocketAddr;
