@@ -43,7 +43,12 @@ fn main() -> ExitCode {
         [role, listen, agent] if role == "empty-proxy" => empty_proxy(listen, agent),
         // `cargo test --all-targets` starts benches as well, without this argument.
         _ if !has("--bench") => Ok(()),
-        _ => measure(has("--quick")),
+        _ => {
+            let at = arguments.iter().position(|a| a == "--gateway");
+            let given = at.and_then(|at| arguments.get(at + 1));
+            let gateway = given.map_or(env!("CARGO_BIN_EXE_portcullis"), |path| path);
+            measure(has("--quick"), Path::new(gateway))
+        }
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -91,7 +96,7 @@ struct Round {
     busy: f64,
 }
 
-fn measure(quick: bool) -> Fallible<()> {
+fn measure(quick: bool, program: &Path) -> Fallible<()> {
     let (rounds, length) = match quick {
         true => (4, Duration::from_secs(4)),
         false => (7, Duration::from_secs(5)),
@@ -112,7 +117,7 @@ fn measure(quick: bool) -> Fallible<()> {
         let mut empty = command(pinned, &me);
         empty.args(["empty-proxy", &empty_at.to_string(), &agent.to_string()]);
         let empty = Running::start(empty.stderr(Stdio::null()))?;
-        let mut gateway = command(pinned, Path::new(env!("CARGO_BIN_EXE_portcullis")));
+        let mut gateway = command(pinned, program);
         gateway.args(["run", "--threads", "1", "--config"]).arg(&config);
         let gateway = Running::start(gateway.stderr(log))?;
         until_it_answers(empty_at, &token).await?;
