@@ -1,0 +1,58 @@
+//! From the bytes of a request to a [`portcullis::a2a::Call`], and the SHA-256 that its record has.
+#![allow(missing_docs, reason = "criterion's macros make public items")]
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use http::{HeaderMap, HeaderValue};
+use portcullis::a2a::{Binding, ReadRules, Version, Versions, head, parse};
+use portcullis::pipeline::admit::body_hash;
+use serde_json::json;
+use std::hint::black_box;
+
+fn send_message(size: usize) -> Vec<u8> {
+    let with_text = |length: usize| {
+        json!({
+            "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {
+                "message": {
+                    "messageId": "m-1", "contextId": "c-1", "role": "ROLE_USER",
+                    "metadata": {"skillId": "review-diff"},
+                    "parts": [{"text": "x".repeat(length)}],
+                },
+                "configuration": {"acceptedOutputModes": ["text/plain"]},
+            },
+        })
+        .to_string()
+    };
+    let bare = with_text(0).len();
+    with_text(size.saturating_sub(bare)).into_bytes()
+}
+
+fn bench(c: &mut Criterion) {
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    headers.insert("a2a-version", HeaderValue::from_static("1.0"));
+    let mut versions = Versions::default();
+    versions.insert(Version::V1_0);
+    let rules = ReadRules {
+        versions,
+        skill_metadata_keys: vec!["skillId".into()],
+    };
+    let mut group = c.benchmark_group("parse");
+    for size in [1024, 64 * 1024, 1024 * 1024] {
+        let body = send_message(size);
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        group.bench_with_input(BenchmarkId::new("send_message", size), &body, |b, body| {
+            b.iter(|| {
+                let said = head::read(black_box(&headers), None);
+                let call = said.and_then(|head| parse(Binding::JsonRpc, &head, body, &rules));
+                assert!(call.is_ok());
+                call
+            });
+        });
+        group.bench_with_input(BenchmarkId::new("sha256", size), &body, |b, body| {
+            b.iter(|| body_hash(black_box(body)));
+        });
+    }
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

@@ -1,0 +1,63 @@
+//! Who sends a request: cold (signature and all claims) and cached, by algorithm.
+#![allow(missing_docs, reason = "criterion's macros make public items")]
+
+mod fixture;
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use fixture::fixture;
+use http::{HeaderMap, HeaderValue, header};
+use portcullis::cli::dev_issuer::DevAlgorithm;
+use portcullis::cli::server::Outside;
+use portcullis::identity::accept;
+use portcullis::pipeline::gate::Ports;
+use portcullis::pipeline::metrics::Metrics;
+use portcullis::pipeline::{Gate, authenticate};
+use std::error::Error;
+use std::hint::black_box;
+use std::sync::Arc;
+
+fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), Box<dyn Error>> {
+    let fixture = fixture(1, algorithm)?;
+    let (outside, _journal) = Outside::system(&fixture.snapshot)?;
+    let ports = Ports {
+        clock: outside.clock,
+        random: outside.random,
+        journal: outside.journal,
+        ownership: outside.ownership,
+        metrics: Arc::new(Metrics::new()?),
+        instance: outside.instance,
+    };
+    let gate = Gate::new(ports, fixture.snapshot);
+    let live = gate.live();
+    let mut headers = HeaderMap::new();
+    let bearer = HeaderValue::try_from(format!("Bearer {}", fixture.token))?;
+    headers.insert(header::AUTHORIZATION, bearer);
+    let now = i64::try_from(gate.clock.now() / 1000)?;
+    let mut group = c.benchmark_group("verify");
+    group.bench_function(BenchmarkId::new("cold", name), |b| {
+        b.iter(|| {
+            let accepted = accept(&live.issuers, black_box(&fixture.token), now);
+            assert!(accepted.is_ok());
+            accepted
+        });
+    });
+    group.bench_function(BenchmarkId::new("cached", name), |b| {
+        b.iter(|| {
+            let verified = authenticate(&gate, &live, black_box(&headers), None);
+            assert!(verified.is_ok());
+            verified.ok()
+        });
+    });
+    Ok(())
+}
+
+fn bench(c: &mut Criterion) {
+    for (name, algorithm) in DevAlgorithm::NAMES {
+        if let Err(error) = verify(c, name, algorithm) {
+            panic!("{name}: {error}");
+        }
+    }
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);
