@@ -52,6 +52,8 @@ def send(text, streaming):
     return {"do": "send", "text": text, "streaming": streaming}
 
 
+# A second stream watches the task of the first; both must end when the task is canceled.
+WATCH = {**send("wait", True), "watch": True}
 STEPS = [
     Step("unary", send("hi", False), "COMPLETED", (1, 1), greets=True),
     Step("streaming", send("hi", True), "COMPLETED", (1, 1), greets=True),
@@ -60,6 +62,7 @@ STEPS = [
     Step("continue, streaming", send("hi", True), "COMPLETED", (1, 1), greets=True, follows=True),
     Step("ask, streaming", send("ask", True), "INPUT_REQUIRED", (1, 1)),
     Step("continue, unary", send("hi", False), "COMPLETED", (1, 1), greets=True, follows=True),
+    Step("watch and cancel", WATCH, "CANCELED", (3, 1)),
     Step("ask again", send("ask", False), "INPUT_REQUIRED", (1, 1)),
     Step("cancel", {"do": "cancel"}, "CANCELED", (1, 0), follows=True),
 ]
@@ -152,6 +155,8 @@ class Pair:
         problems = []
         if answer["state"] != f"TASK_STATE_{step.state}":
             problems.append(f"state {answer['state']}")
+        if order.get("watch") and answer["watched"] != answer["state"]:
+            problems.append(f"the second stream ended with {answer['watched']}")
         if step.greets and GREETING[self.key[0]] not in answer["text"]:
             problems.append(f"no greeting in `{answer['text']}`")
         if step.follows and answer["task"] != order["task"]:

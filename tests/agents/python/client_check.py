@@ -6,9 +6,12 @@ Reads one JSON object per line and answers each with one line of JSON:
     {"do": "send", "base": URL, "version": "1.0", "streaming": false, "text": "hi", "token": TOKEN}
     {"do": "get" | "cancel" | "subscribe", "base": URL, "version": "0.3", "task": ID, "token": TOKEN}
 
-`token`, and for `send` also `task` and `context`, may be left out. Every time the agent is found
-anew by the card below `base`, which is fetched as a stranger would. An answer has `posted` (the
-URLs that were called) and either what came back or `error`, with the exception's type and text.
+`token`, and for `send` also `task` and `context`, may be left out. With `"watch": true` a streaming
+`send` waits until its task is at work, then watches it with a second stream, cancels it when that
+has begun, and reads both to the end, which only works when events come as they happen; `watched`
+is the last state that the second stream told. Every time the agent is found anew by the card below
+`base`, which is fetched as a stranger would. An answer has `posted` (the URLs that were called) and
+either what came back or `error`, with the exception's type and text.
 """
 
 import asyncio
@@ -86,6 +89,18 @@ def message(order):
     return new_text_message(order.get("text", "hi"), role=Role.ROLE_USER, **ids)
 
 
+async def watch(client, task):
+    """Cancels the task once it is watched; gives its last state as the watcher saw it."""
+    seen, canceling = Answer(), None
+    async for event in client.subscribe(SubscribeToTaskRequest(id=task)):
+        seen.of_event(event)
+        if canceling is None:
+            canceling = asyncio.create_task(client.cancel_task(CancelTaskRequest(id=task)))
+    if canceling:
+        await canceling
+    return seen.state
+
+
 async def call(order, card, http):
     """Does what the order says with the official client."""
     config = ClientConfig(streaming=bool(order.get("streaming")), httpx_client=http)
@@ -93,8 +108,13 @@ async def call(order, card, http):
     answer = Answer()
     match order["do"]:
         case "send":
+            watching = None
             async for event in client.send_message(SendMessageRequest(message=message(order))):
                 answer.of_event(event)
+                if order.get("watch") and answer.state == "TASK_STATE_WORKING" and not watching:
+                    watching = asyncio.create_task(watch(client, answer.task))
+            if order.get("watch"):
+                answer.watched = await watching if watching else None
         case "get":
             answer.of_task(await client.get_task(GetTaskRequest(id=order["task"])))
         case "cancel":

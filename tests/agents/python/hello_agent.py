@@ -36,7 +36,8 @@ class Counters:
 
 
 class Hello(AgentExecutor):
-    """Greets; a message that starts with `ask` leaves its task waiting for input."""
+    """Greets; a message that starts with `ask` leaves its task waiting for input, and one that
+    starts with `wait` works until it is canceled."""
 
     def __init__(self, counters):
         self.counters = counters
@@ -47,6 +48,9 @@ class Hello(AgentExecutor):
             await event_queue.enqueue_event(new_task_from_user_message(context.message))
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         await updater.start_work()
+        if context.get_user_input().startswith("wait"):
+            # The handler ends this when the task is canceled.
+            await asyncio.Event().wait()
         if context.get_user_input().startswith("ask"):
             await updater.requires_input()
             return

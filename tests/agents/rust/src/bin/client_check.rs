@@ -24,6 +24,8 @@ struct Order {
     base: String,
     #[serde(default)]
     streaming: bool,
+    #[serde(default)]
+    watch: bool,
     token: Option<String>,
     text: Option<String>,
     task: Option<String>,
@@ -38,6 +40,7 @@ struct Answer {
     task: Value,
     context: Value,
     state: Value,
+    watched: Value,
 }
 
 impl Answer {
@@ -87,6 +90,7 @@ impl Answer {
         json!({
             "kinds": self.kinds, "text": self.texts.join(" "),
             "task": self.task, "context": self.context, "state": self.state,
+            "watched": self.watched,
         })
     }
 }
@@ -110,23 +114,47 @@ fn request(order: &Order) -> Result<SendMessageRequest, A2AError> {
     read(json!({"message": message}))
 }
 
-async fn gather(
-    answer: &mut Answer,
-    mut stream: BoxStream<'static, Result<a2a::StreamResponse, A2AError>>,
-) -> Result<(), A2AError> {
+type Events = BoxStream<'static, Result<a2a::StreamResponse, A2AError>>;
+
+async fn gather(answer: &mut Answer, mut stream: Events) -> Result<(), A2AError> {
     while let Some(event) = stream.next().await {
         answer.of_event(&write(event?)?);
     }
     Ok(())
 }
 
-async fn call<T: Transport>(client: &A2AClient<T>, order: &Order) -> Result<Value, A2AError> {
+/// Cancels the task once it is watched; gives its last state as the watcher saw it.
+async fn watch<T: Transport>(client: &A2AClient<T>, task: &Value) -> Result<Value, A2AError> {
+    let subscribe: SubscribeToTaskRequest = read(json!({"id": task}))?;
+    let mut stream = client.subscribe_to_task(&subscribe).await?;
+    let mut seen = Answer::default();
+    if let Some(event) = stream.next().await {
+        seen.of_event(&write(event?)?);
+        let cancel: CancelTaskRequest = read(json!({"id": task}))?;
+        client.cancel_task(&cancel).await?;
+    }
+    gather(&mut seen, stream).await?;
+    Ok(seen.state)
+}
+
+async fn call<T: Transport>(
+    client: &A2AClient<T>,
+    order: &Order,
+    posted: &mut Vec<String>,
+) -> Result<Value, A2AError> {
     let mut answer = Answer::default();
     let by_id = json!({"id": order.task});
     match &*order.r#do {
         "send" if order.streaming => {
-            let stream = client.send_streaming_message(&request(order)?).await?;
-            gather(&mut answer, stream).await?;
+            let mut stream = client.send_streaming_message(&request(order)?).await?;
+            while let Some(event) = stream.next().await {
+                answer.of_event(&write(event?)?);
+                let at_work = answer.state == "TASK_STATE_WORKING";
+                if order.watch && at_work && answer.watched.is_null() {
+                    posted.extend([posted[0].clone(), posted[0].clone()]);
+                    answer.watched = watch(client, &answer.task).await?;
+                }
+            }
         }
         "send" => answer.of_event(&write(client.send_message(&request(order)?).await?)?),
         "get" => {
@@ -162,7 +190,7 @@ async fn obey(order: &Order, posted: &mut Vec<String>) -> Result<Value, A2AError
     let (client, interface) = made?;
     // The client posts once for each call, to the interface that it chose.
     posted.push(interface.url);
-    call(&client, order).await
+    call(&client, order, posted).await
 }
 
 #[tokio::main]

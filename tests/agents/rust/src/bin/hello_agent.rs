@@ -36,11 +36,9 @@ impl AgentExecutor for Hello {
     ) -> BoxStream<'static, Result<StreamResponse, A2AError>> {
         self.0.executions.fetch_add(1, SeqCst);
         let (task, context) = ctx.task_info();
-        let asks = ctx
-            .message
-            .as_ref()
-            .and_then(|m| m.text())
-            .is_some_and(|t| t.starts_with("ask"));
+        let text = ctx.message.as_ref().and_then(|m| m.text());
+        let starts = |word| text.as_ref().is_some_and(|t| t.starts_with(word));
+        let (asks, waits) = (starts("ask"), starts("wait"));
         let status = |state: &str| json!({"statusUpdate": {"taskId": task, "contextId": context, "status": {"state": state}}});
         let mut events = Vec::new();
         if ctx.stored_task.is_none() {
@@ -49,6 +47,10 @@ impl AgentExecutor for Hello {
             }}));
         }
         events.push(status("TASK_STATE_WORKING"));
+        if waits {
+            // The handler ends this when the task is canceled.
+            return said(events).chain(stream::pending()).boxed();
+        }
         if asks {
             events.push(status("TASK_STATE_INPUT_REQUIRED"));
         } else {
