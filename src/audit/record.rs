@@ -282,7 +282,7 @@ pub struct Near<'a> {
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Request<'a> {
-    /// The HTTP method.
+    /// The HTTP method; `other` for one that HTTP does not know.
     pub method: Text<'a>,
     /// The canonical path, only where it leads to an agent: other paths are a stranger's text.
     #[serde(skip_serializing_if = "Option::is_none")]

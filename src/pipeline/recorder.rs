@@ -300,7 +300,7 @@ impl Recorder {
             extensions: call.map_or(Ids::default(), |c| Ids(&c.extensions)),
             decision: self.decided(code),
             request: Request {
-                method: Text(self.method.as_str()),
+                method: Text(named(&self.method)),
                 path: self.path.as_deref().map(Id),
                 bytes: self.body_bytes,
                 sha256: self.body_sha256.map(Sha256),
@@ -436,5 +436,21 @@ impl Drop for Recorder {
             };
             self.ended(ended, false);
         }
+    }
+}
+
+/// A method that HTTP knows; any other is a stranger's text, and `other` in a record.
+fn named(method: &Method) -> &str {
+    match *method {
+        Method::GET
+        | Method::HEAD
+        | Method::POST
+        | Method::PUT
+        | Method::DELETE
+        | Method::CONNECT
+        | Method::OPTIONS
+        | Method::TRACE
+        | Method::PATCH => method.as_str(),
+        _ => "other",
     }
 }

@@ -4,6 +4,7 @@
 mod full_disk;
 mod killed;
 mod reloaded;
+mod secrets;
 mod stopped;
 
 use crate::support::loopback;

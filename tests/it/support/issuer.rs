@@ -6,6 +6,8 @@ use portcullis::adapters::clock::SystemClock;
 use portcullis::adapters::random::SystemRandom;
 use portcullis::cli::dev_issuer::{Claims, DevIssuer};
 use serde_json::{Map, Value, json};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 
 pub use portcullis::cli::dev_issuer::DevAlgorithm;
@@ -109,7 +111,9 @@ impl Issuer {
     /// A token with these claims, by the system's clock.
     pub fn mint(&self, claims: &Claims) -> String {
         let clock = SystemClock::new();
-        self.key.mint(claims, &clock, &SystemRandom).unwrap()
+        let token = self.key.mint(claims, &clock, &SystemRandom).unwrap();
+        note_secret(&token);
+        token
     }
 
     /// A token for `sub` with one thing wrong.
@@ -128,7 +132,9 @@ impl Issuer {
                 let other = DevIssuer::generate(self.key.algorithm()).unwrap();
                 claims.header.insert("kid".into(), json!(self.key.kid()));
                 let clock = SystemClock::new();
-                return other.mint(&claims, &clock, &SystemRandom).unwrap();
+                let token = other.mint(&claims, &clock, &SystemRandom).unwrap();
+                note_secret(&token);
+                return token;
             }
             Wrong::UnknownKid => {
                 claims.header.insert("kid".into(), json!("nobody"));
@@ -213,6 +219,18 @@ pub fn flip_signature_bit(token: &str) -> String {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     format!("{input}.{}", URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Appends a token to the file that `PORTCULLIS_TEST_SECRETS` names, if any: `tests/run` then looks
+/// for each of them in everything that the tests wrote.
+fn note_secret(token: &str) {
+    let Some(path) = std::env::var_os("PORTCULLIS_TEST_SECRETS") else {
+        return;
+    };
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    // One write, so that lines of tests that run at the same time do not mix.
+    let line = format!("{token}\n");
+    file.unwrap().write_all(line.as_bytes()).unwrap();
 }
 
 fn split(token: &str) -> (String, String) {

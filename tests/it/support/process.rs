@@ -179,18 +179,23 @@ impl Process {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Process {
-        let mut process = Process::spawn(files, arguments, variables);
-        let place = process.until_written("the gate stands").unwrap_or_else(|| {
-            panic!("the gateway did not start");
-        });
-        let addresses = addresses(&place);
-        assert_eq!(addresses.len(), 2, "`{place}`");
-        (process.public, process.admin) = (addresses[0], addresses[1]);
+        let process = Process::start_unready(files, arguments, variables);
         process
             .until_ready("readiness, with every card", |ready| {
                 ready.status == 200 && ready.json()["reasons"] == serde_json::json!([])
             })
             .await;
+        process
+    }
+
+    /// Starts it and waits until it listens.
+    pub fn start_unready(files: &Files, arguments: &[&str], variables: &[(&str, &str)]) -> Process {
+        let mut process = Process::spawn(files, arguments, variables);
+        let line = process.until_written("the gate stands");
+        let line = line.unwrap_or_else(|| panic!("the gateway did not start"));
+        let addresses = addresses(&line);
+        assert_eq!(addresses.len(), 2, "`{line}`");
+        (process.public, process.admin) = (addresses[0], addresses[1]);
         process
     }
 
