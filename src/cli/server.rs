@@ -232,7 +232,6 @@ impl Server {
             // Cutting off needs no one's help; the bound is for a task that never yields.
             let _ = tokio::time::timeout(CUT, self.stopping.drained()).await;
         }
-        self.gate.record_flood();
         for task in std::mem::take(&mut self.tasks) {
             task.abort();
             let _ = task.await;

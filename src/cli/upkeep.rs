@@ -89,7 +89,6 @@ pub async fn run(
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(INTERVAL) => {}
         }
-        gate.record_flood();
         if gate.take_reload_request()
             && let Some(reloader) = &mut reloader
         {

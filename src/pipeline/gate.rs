@@ -2,7 +2,6 @@
 
 use super::cards::CardStore;
 use super::failures::Failures;
-use super::flood::Flood;
 use super::metrics::{AgentMetrics, Metrics};
 use super::ports::{Clock, Journal, OwnershipStore, Random, UnixMillis};
 use super::token_cache::TokenCache;
@@ -70,8 +69,6 @@ pub struct Gate {
     pub fingerprints: hmac::Key,
     /// Who had tokens verified that were not accepted.
     pub failures: Failures,
-    /// What strangers were refused beyond the rate of records.
-    pub flood: Flood,
     reload: AtomicBool,
     /// When the files in force were last found unchanged or taken, in monotonic milliseconds.
     confirmed: AtomicU64,
@@ -119,7 +116,6 @@ impl Gate {
             metrics,
             instance,
             failures: Failures::default(),
-            flood: Flood::default(),
             reload: AtomicBool::new(false),
             confirmed: AtomicU64::new(confirmed),
         }

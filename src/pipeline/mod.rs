@@ -12,7 +12,6 @@ pub mod bind;
 pub mod cards;
 mod events;
 pub mod failures;
-pub mod flood;
 pub mod gate;
 pub mod locate;
 pub mod metrics;

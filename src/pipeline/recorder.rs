@@ -144,10 +144,6 @@ impl Recorder {
         }
         self.concluded = true;
         self.count(rejection.code, "deny");
-        // Strangers cannot fill the disk; verified callers are always recorded.
-        if self.verified.is_none() && !self.gate.flood.admits(rejection.code, self.time) {
-            return;
-        }
         let claims = self.claims();
         let record = Record::Refusal(Refusal {
             head: self.head(),
