@@ -5,7 +5,8 @@ use super::ports::RecordBody;
 use super::request_id::RequestId;
 use super::{Gate, Live};
 use crate::audit::record::{
-    CardChanged, ConfigChange, ConfigResult, Fetch, Head, Millis, Purpose, Record, Sha256, Time,
+    CardChanged, ConfigChange, ConfigResult, Counts, Fetch, Head, Millis, Purpose, Record,
+    Refusals, Sha256, Time,
 };
 use aws_lc_rs::digest::{SHA256, digest};
 use std::time::Duration;
@@ -67,6 +68,24 @@ impl Gate {
             before: before.map(|card| sha256(&card.body)),
             after: after.map(|card| sha256(&card.body)),
             error,
+        }));
+    }
+
+    /// Records together the refusals of strangers that were only counted, if that is due; with
+    /// `all`, in any case.
+    pub fn record_strangers(&self, all: bool) {
+        let crowded = self.journal.crowded();
+        let taken = self.strangers.take(self.clock.monotonic(), crowded, all);
+        let Some(summary) = taken else {
+            return;
+        };
+        let reasons: Vec<_> = summary.reasons.into_iter().collect();
+        self.metrics.journal_record("refusals");
+        self.note(Record::Refusals(Refusals {
+            head: self.head(&self.live()),
+            since: Time(summary.since),
+            count: reasons.iter().map(|(_, count)| count).sum(),
+            reasons: Counts(&reasons),
         }));
     }
 

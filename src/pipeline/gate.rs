@@ -3,6 +3,7 @@
 use super::cards::CardStore;
 use super::metrics::{AgentMetrics, Metrics};
 use super::ports::{Clock, Journal, OwnershipStore, Random, UnixMillis};
+use super::strangers::Strangers;
 use super::token_cache::TokenCache;
 use crate::config::snapshot::Snapshot;
 use crate::identity::Issuers;
@@ -65,6 +66,8 @@ pub struct Gate {
     pub instance: Box<str>,
     /// The key of token fingerprints (LG-2); of this process, so prints of two runs differ.
     pub fingerprints: hmac::Key,
+    /// Bounds what callers without a good token write into the journal.
+    pub strangers: Strangers,
     reload: AtomicBool,
 }
 
@@ -108,6 +111,7 @@ impl Gate {
             ownership,
             metrics,
             instance,
+            strangers: Strangers::default(),
             reload: AtomicBool::new(false),
         }
     }
