@@ -62,6 +62,8 @@ impl Call {
 pub struct SkillMention {
     /// Index into [`ReadRules::skill_metadata_keys`].
     pub selector: usize,
+    /// Whether it stood in the message's metadata, and not in the request's.
+    pub in_message: bool,
     /// The string it found; `None` when something other than a string stood there, or one of more
     /// than 256 characters, which no skill has.
     pub value: Option<Box<str>>,
@@ -72,7 +74,8 @@ pub struct SkillMention {
 pub struct ReadRules {
     /// Versions that the interface offers; a spelling of another version is refused.
     pub versions: Versions,
-    /// Keys of `message.metadata` that name a skill, in order (`skill_from`).
+    /// Keys of `message.metadata` that name a skill, in order (`skill_from`). The request's own
+    /// metadata is read for them too, as some agents do.
     pub skill_metadata_keys: Vec<Box<str>>,
 }
 

@@ -78,6 +78,8 @@ struct Queue {
     /// Unawaited records that found the queue full.
     lost: u64,
     trouble: Option<JournalError>,
+    /// What is left is kept for callers.
+    crowded: bool,
     /// Somebody waits for one of `entries`.
     awaited: bool,
     /// What the thread wants to be woken for.
@@ -122,6 +124,7 @@ impl FileJournal {
     fn start<S: Storage + 'static>(writer: Writer<S>) -> io::Result<FileJournal> {
         let shared = Arc::new(Shared::default());
         shared.lock().trouble = writer.trouble();
+        shared.lock().crowded = writer.crowded();
         let thread = thread::Builder::new().name("journal".into()).spawn({
             let shared = Arc::clone(&shared);
             move || run(&shared, writer)
@@ -171,6 +174,10 @@ impl Journal for FileJournal {
 
     fn trouble(&self) -> Option<JournalError> {
         self.shared.lock().trouble_at(Instant::now())
+    }
+
+    fn crowded(&self) -> bool {
+        self.shared.lock().crowded
     }
 }
 
@@ -328,6 +335,7 @@ fn run<S: Storage>(shared: &Shared, mut writer: Writer<S>) {
         let mut queue = shared.lock();
         queue.writing_since = None;
         queue.trouble = writer.trouble();
+        queue.crowded = writer.crowded();
         drop(queue);
         if rest {
             writer.close();

@@ -236,6 +236,7 @@ impl Server {
             task.abort();
             let _ = task.await;
         }
+        self.gate.record_strangers(true);
         drained
     }
 }

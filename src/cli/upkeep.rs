@@ -89,6 +89,7 @@ pub async fn run(
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(INTERVAL) => {}
         }
+        gate.record_strangers(false);
         if gate.take_reload_request()
             && let Some(reloader) = &mut reloader
         {

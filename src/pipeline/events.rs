@@ -4,7 +4,8 @@ use super::cards::{CardChange, FetchFacts};
 use super::ports::RecordBody;
 use super::{Gate, Live};
 use crate::audit::record::{
-    CardChanged, ConfigChange, ConfigResult, Fetch, Head, Id, Millis, Purpose, Record, Sha256, Time,
+    CardChanged, ConfigChange, ConfigResult, Counts, Fetch, Head, Id, Millis, Purpose, Record,
+    Refusals, Sha256, Time,
 };
 use aws_lc_rs::digest::{SHA256, digest};
 
@@ -67,7 +68,25 @@ impl Gate {
         }));
     }
 
-    pub(super) fn head<'a>(&'a self, live: &'a Live) -> Head<'a> {
+    /// Records together the refusals of strangers that were only counted, if that is due; with
+    /// `all`, in any case.
+    pub fn record_strangers(&self, all: bool) {
+        let crowded = self.journal.crowded();
+        let taken = self.strangers.take(self.clock.monotonic(), crowded, all);
+        let Some(summary) = taken else {
+            return;
+        };
+        let reasons: Vec<_> = summary.reasons.into_iter().collect();
+        self.metrics.journal_record("refusals");
+        self.note(Record::Refusals(Refusals {
+            head: self.head(&self.live()),
+            since: Time(summary.since),
+            count: reasons.iter().map(|(_, count)| count).sum(),
+            reasons: Counts(&reasons),
+        }));
+    }
+
+    fn head<'a>(&'a self, live: &'a Live) -> Head<'a> {
         Head {
             time: Time(self.clock.now()),
             instance: &self.instance,

@@ -4,6 +4,7 @@ use super::cards::CardStore;
 use super::failures::Failures;
 use super::metrics::{AgentMetrics, Metrics};
 use super::ports::{Clock, Journal, OwnershipStore, Random, UnixMillis};
+use super::strangers::Strangers;
 use super::token_cache::TokenCache;
 use crate::config::snapshot::Snapshot;
 use crate::identity::Issuers;
@@ -69,6 +70,8 @@ pub struct Gate {
     pub fingerprints: hmac::Key,
     /// Who had tokens verified that were not accepted.
     pub failures: Failures,
+    /// Bounds what callers without a good token write into the journal.
+    pub strangers: Strangers,
     reload: AtomicBool,
     /// When the files in force were last found unchanged or taken, in monotonic milliseconds.
     confirmed: AtomicU64,
@@ -116,6 +119,7 @@ impl Gate {
             metrics,
             instance,
             failures: Failures::default(),
+            strangers: Strangers::default(),
             reload: AtomicBool::new(false),
             confirmed: AtomicU64::new(confirmed),
         }

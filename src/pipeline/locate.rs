@@ -122,7 +122,9 @@ fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
         if exact && agent.publish {
             return Place::Card(agent.clone());
         }
-        if exact || is_card_name(rest) {
+        // A card's own path of an unpublished agent is a path like any other: were it a 404
+        // without a token, it would show that the agent is there (I-6).
+        if is_card_name(rest) {
             return Place::NoCard;
         }
     }

@@ -23,6 +23,7 @@ pub mod rejection;
 pub mod relate;
 pub mod request_id;
 pub mod skill;
+pub mod strangers;
 pub mod token_cache;
 
 pub use attempts::{Attempts, Sizes};

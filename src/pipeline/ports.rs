@@ -108,6 +108,11 @@ pub trait Journal: Send + Sync {
     fn queue(&self, record: RecordBody);
     /// `None` when records can be written; otherwise why not, for readiness.
     fn trouble(&self) -> Option<JournalError>;
+    /// Whether so little room is left that it is kept for callers: what strangers cause is then
+    /// only counted. A journal without a bound is never crowded.
+    fn crowded(&self) -> bool {
+        false
+    }
 }
 
 /// Whom a task or context belongs to: issuer entry and subject (`design.md` section 2).

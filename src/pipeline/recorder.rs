@@ -144,6 +144,9 @@ impl Recorder {
         }
         self.concluded = true;
         self.count(rejection.code, "deny");
+        if self.verified.is_none() && !self.is_singled_out(rejection.code) {
+            return;
+        }
         let claims = self.claims();
         let record = Record::Refusal(Refusal {
             head: self.head(),
@@ -155,6 +158,14 @@ impl Recorder {
         });
         self.gate.metrics.journal_record("refusal");
         self.gate.journal.queue(RecordBody(record.members()));
+    }
+
+    /// Whether the refusal of a stranger is recorded by itself; if not, it has been counted.
+    fn is_singled_out(&self, code: &'static str) -> bool {
+        let gate = &self.gate;
+        let now = gate.clock.monotonic();
+        let crowded = gate.journal.crowded();
+        gate.strangers.record(code, now, self.time, crowded)
     }
 
     /// Concludes a public card request: it is no call, so it is counted and not recorded.

@@ -76,6 +76,13 @@ pub fn resolve(
             })),
         };
     }
+    // The message is where an agent is told its skill. One that reads the request's metadata and
+    // one that does not would run different skills (FC-72).
+    let in_message = call.skill_mentions.iter().any(|m| m.in_message);
+    let mentioned = match mentioned {
+        Mentioned::One(_) if !in_message && agent.skills.len() > 1 => Mentioned::Unclear,
+        mentioned => mentioned,
+    };
     let listed = |id: &str| agent.skills.iter().any(|s| **s == *id);
     Ok(Some(match (mentioned, agent.skills.as_slice()) {
         (Mentioned::Nothing, [only]) => Skill::known(only, SkillSource::Sole, Assurance::Sole),

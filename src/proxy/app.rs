@@ -150,7 +150,7 @@ impl App {
         let fault = match error
             .context
             .as_ref()
-            .is_some_and(|c| c.as_str().contains("larger"))
+            .is_some_and(|c| c.as_str().starts_with("Request header larger"))
         {
             true => Fault::HeadersTooLarge,
             false => Fault::BadRequest,

@@ -105,8 +105,12 @@ pub fn settle_unread(session: &mut ServerSession) {
     }
     session.set_close_on_response_before_downstream_finish(false);
     session.set_total_drain_timeout(Some(DRAIN_DEADLINE));
+    // A caller that waits to be told to go on need not send its body now (RFC 9110 section
+    // 10.1.1), and what it sends next is not to be taken for that body.
+    let may_not_come = session.req_header().headers.contains_key(EXPECT);
     // The drain has no byte cap of its own, so an undeclared length closes as well.
-    if declared_length(session).is_none_or(|length| length > DRAIN_AT_MOST) {
+    let too_long = declared_length(session).is_none_or(|length| length > DRAIN_AT_MOST);
+    if may_not_come || too_long {
         session.set_keepalive(None);
     }
 }

@@ -134,6 +134,12 @@ fn is_ours(name: &str) -> bool {
 }
 
 fn travels_to_agent(name: &str) -> bool {
+    if name.contains('_') {
+        // Servers of the CGI kind read `_` as `-`: what decides something under the one spelling
+        // must not arrive under the other.
+        let folded = name.replace('_', "-");
+        return !decides_meaning(&folded) && travels_to_agent(&folded);
+    }
     let hop_or_framing = matches!(
         name,
         "connection"
@@ -152,7 +158,12 @@ fn travels_to_agent(name: &str) -> bool {
     );
     let credential = matches!(name, "authorization" | "dpop" | "cookie");
     let replaced = matches!(name, "accept-encoding" | "a2a-version");
-    !(hop_or_framing || credential || replaced || is_forwarding_claim(name) || is_ours(name))
+    let other_method = matches!(
+        name,
+        "x-http-method-override" | "x-http-method" | "x-method-override"
+    );
+    let dropped = hop_or_framing || credential || replaced || other_method;
+    !(dropped || is_forwarding_claim(name) || is_ours(name))
 }
 
 /// What strangers say about who stands behind them; no proxy is trusted.
@@ -195,6 +206,9 @@ pub fn downstream_head(
 }
 
 fn travels_to_caller(name: &str) -> bool {
+    if name.contains('_') {
+        return travels_to_caller(&name.replace('_', "-"));
+    }
     let hop_or_framing = matches!(
         name,
         "connection"
@@ -220,8 +234,18 @@ fn travels_to_caller(name: &str) -> bool {
             | "via"
             | "server"
             | "x-powered-by"
+            | "refresh"
+            | "x-sendfile"
+            | "strict-transport-security"
+            | "clear-site-data"
+            | "nel"
+            | "report-to"
+            | "reporting-endpoints"
     );
-    !(hop_or_framing || speaks_for_itself || is_ours(name))
+    // Who may read us from a browser, and what a proxy in front does, is not the agent's to say.
+    let of_another = ["access-control-", "x-accel-"];
+    let speaks_for_another = of_another.iter().any(|prefix| name.starts_with(prefix));
+    !(hop_or_framing || speaks_for_itself || speaks_for_another || is_ours(name))
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ fn check_host(headers: &HeaderMap, target: &[u8]) -> Result<(), HeadFault> {
     if hosts.next().is_some() {
         return Err((Fault::BadRequest, "two_hosts"));
     }
-    if let Some(authority) = absolute_authority(target)
+    if let Some((authority, _)) = absolute_form(target)
         && !authority.eq_ignore_ascii_case(host.as_bytes())
     {
         return Err((Fault::BadRequest, "target_and_host_differ"));
@@ -128,15 +128,16 @@ fn check_host(headers: &HeaderMap, target: &[u8]) -> Result<(), HeadFault> {
     Ok(())
 }
 
-/// The authority of an absolute-form request target (RFC 9112 section 3.2.2).
-fn absolute_authority(target: &[u8]) -> Option<&[u8]> {
+/// The authority of an absolute-form request target, and what follows it (RFC 9112 section 3.2.2).
+/// `None` for every other form, other schemes included.
+pub fn absolute_form(target: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = strip_prefix_ignoring_case(target, b"http://")
         .or_else(|| strip_prefix_ignoring_case(target, b"https://"))?;
     let end = rest
         .iter()
         .position(|b| matches!(b, b'/' | b'?' | b'#'))
         .unwrap_or(rest.len());
-    Some(&rest[..end])
+    Some(rest.split_at(end))
 }
 
 fn strip_prefix_ignoring_case<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {

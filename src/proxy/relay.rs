@@ -1,7 +1,7 @@
 //! The agent's reply on its way back: judged, noted, then released.
 
 use super::headers::downstream_head;
-use super::released::Released;
+use super::released::{Released, is_between_events};
 use super::reply_head::{declared_length, is_encoded, is_event_stream, is_unusable};
 use super::send::{Upstream, gone};
 use crate::a2a::Dialect;
@@ -11,7 +11,7 @@ use crate::audit::record::Ended;
 use crate::pipeline::{Observer, ports::Clock};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header;
-use http::{StatusCode, Version};
+use http::{Method, StatusCode, Version};
 use pingora::connectors::TransportConnector;
 use pingora::protocols::http::ServerSession;
 use pingora_timeout::timeout;
@@ -88,6 +88,7 @@ pub async fn relay(
         header_sent: false,
         agent_done: false,
         event_stream: false,
+        amid_event: false,
         pieces: Vec::new(),
     };
     let relayed = relay.run(caller, observer).await;
@@ -102,6 +103,8 @@ struct Relay<'a> {
     header_sent: bool,
     agent_done: bool,
     event_stream: bool,
+    /// A part of an event is out, and its end is not.
+    amid_event: bool,
     pieces: Vec<Piece>,
 }
 
@@ -171,10 +174,10 @@ impl Relay<'_> {
             if let Some(code) = reader.malformed() {
                 observer.note.malformed = Some(code);
             }
-            let released = match self.bind(observer).await {
-                Ok(released) => released,
-                Err(relayed) => return self.say_so(caller, relayed).await,
-            };
+            let (released, fault) = self.bind(observer).await;
+            if let Some(relayed) = fault {
+                return self.say_so(caller, released, relayed).await;
+            }
             if let Some(relayed) = self.deliver(caller, released).await {
                 return relayed;
             }
@@ -199,15 +202,21 @@ impl Relay<'_> {
         }
     }
 
-    /// Binds what the new pieces name, and gives the bytes that may leave.
-    async fn bind(&mut self, observer: &mut Observer<'_>) -> Result<Released, Relayed> {
+    /// Binds what the new pieces name, and gives the bytes that may leave, up to a fault.
+    async fn bind(&mut self, observer: &mut Observer<'_>) -> (Released, Option<Relayed>) {
         let mut released = Released::Nothing;
         let mut fault = None;
         for piece in self.pieces.drain(..) {
             match piece {
-                Piece::Pass(bytes) => released.add(bytes),
+                Piece::Pass(bytes) => {
+                    self.amid_event |= !is_between_events(&bytes);
+                    released.add(bytes);
+                }
                 Piece::Event(bytes, event) => match observe(observer, &event).await {
-                    Ok(()) => released.add(bytes),
+                    Ok(()) => {
+                        self.amid_event = false;
+                        released.add(bytes);
+                    }
                     Err(found) => {
                         fault = Some(found);
                         break;
@@ -216,7 +225,10 @@ impl Relay<'_> {
                 Piece::Unjudged(bytes, event) => {
                     observer.note.unjudged = true;
                     match observe(observer, &event).await {
-                        Ok(()) => released.add(bytes),
+                        Ok(()) => {
+                            self.amid_event &= bytes.is_empty();
+                            released.add(bytes);
+                        }
                         Err(found) => {
                             fault = Some(found);
                             break;
@@ -231,27 +243,31 @@ impl Relay<'_> {
             }
         }
         self.pieces.clear();
-        match fault {
-            None => Ok(released),
-            Some((ended, fault)) => Err(Relayed {
-                ended,
-                whole: self.agent_done,
-                fault: Some(fault),
-                clean: true,
-            }),
-        }
+        let relayed = fault.map(|(ended, fault)| Relayed {
+            ended,
+            whole: self.agent_done,
+            fault: Some(fault),
+            clean: true,
+        });
+        (released, relayed)
     }
 
     /// A fault found while reading: told by an error answer, in a begun event stream by an error
-    /// event, in any other begun reply by breaking off.
-    async fn say_so(&mut self, caller: &mut ServerSession, relayed: Relayed) -> Relayed {
+    /// event behind what was good before it, in any other begun reply by breaking off. Within an
+    /// event an error event would complete what is withheld, so that is broken off too.
+    async fn say_so(
+        &mut self,
+        caller: &mut ServerSession,
+        before: Released,
+        relayed: Relayed,
+    ) -> Relayed {
         let Some(fault) = relayed.fault else {
             return relayed;
         };
         if !self.header_sent {
             return relayed;
         }
-        if !self.event_stream || !self.caller_here {
+        if !self.event_stream || !self.caller_here || self.amid_event {
             return Relayed {
                 fault: None,
                 clean: false,
@@ -264,7 +280,9 @@ impl Relay<'_> {
             .as_ref()
             .and_then(|e| e.rpc_id.as_deref());
         let answer = render(fault, self.plan.dialect, rpc_id);
-        let mut event = BytesMut::with_capacity(answer.body.len() + 8);
+        let before = before.into_bytes();
+        let mut event = BytesMut::with_capacity(before.len() + answer.body.len() + 8);
+        event.put_slice(&before);
         event.put_slice(b"data: ");
         event.put_slice(&answer.body);
         event.put_slice(b"\n\n");
@@ -318,6 +336,13 @@ impl Relay<'_> {
         let length = self.upstream.link.resp_header().and_then(declared_length);
         if self.send_header(caller, length).await.is_err() {
             return Relayed::broken(Ended::CallerLeft);
+        }
+        if caller.req_header().method == Method::HEAD {
+            // Its reply is its header, whatever length that tells. The connection to the agent
+            // knows nothing of the method, and is given back only if no body was announced.
+            self.agent_done = true;
+            let ended = self.write(caller, Bytes::new(), true).await;
+            return ended.unwrap_or_else(|| self.complete());
         }
         loop {
             match self.step(caller).await {

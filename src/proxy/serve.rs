@@ -4,6 +4,7 @@ use super::app::{App, Failure, check};
 use super::body::{self, BodyFault};
 use super::forward::{Order, forward};
 use super::headers::check_connection;
+use super::limits::absolute_form;
 use super::reply::{self, Answer};
 use crate::a2a::Fault;
 use crate::a2a::card;
@@ -167,18 +168,18 @@ fn refuse(fault: Fault, code: &'static str) -> Failure {
     Failure::Rejected(Rejection::plain(fault, code))
 }
 
-/// The path of a request target in origin or absolute form, without its query.
+/// The path of a request target in origin or absolute form, without its query. What has neither
+/// form is no path, and is refused as one.
 fn path_of(target: &[u8]) -> &[u8] {
-    let path = match target.windows(3).position(|w| w == b"://") {
-        Some(at) if !target.starts_with(b"/") => {
-            let rest = &target[at + 3..];
-            let slash = rest.iter().position(|&b| b == b'/');
-            slash.map_or(&b"/"[..], |at| &rest[at..])
-        }
-        _ => target,
+    let (path, absolute) = match absolute_form(target) {
+        Some((_, rest)) => (rest, true),
+        None => (target, false),
     };
     let end = path.iter().position(|&b| b == b'?').unwrap_or(path.len());
-    &path[..end]
+    match &path[..end] {
+        b"" if absolute => b"/",
+        path => path,
+    }
 }
 
 /// The query of a request target, without its question mark.
@@ -248,6 +249,11 @@ mod tests {
             ("/a://b", "/a://b"),
             ("http://h/a?b", "/a"),
             ("http://h", "/"),
+            ("HTTPS://h", "/"),
+            ("http://h?x=/y", "/"),
+            ("http://h#/y", "#/y"),
+            ("ftp://h/a", "ftp://h/a"),
+            ("h/a", "h/a"),
             ("*", "*"),
         ] {
             assert_eq!(path_of(target.as_bytes()), path.as_bytes(), "{target}");

@@ -1,6 +1,7 @@
 //! End-to-end and case tests, one module per subject.
 #![allow(clippy::unwrap_used)]
 
+mod adversary;
 mod agents;
 mod calls;
 mod cards;

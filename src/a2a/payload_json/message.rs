@@ -28,13 +28,16 @@ pub(super) fn send(
             message(cursor, call, rules)
         }
         "configuration" => configuration(cursor, call, &mut push),
-        "metadata" => metadata(cursor, rules, |_, cursor| skip(cursor)),
+        "metadata" => mentions(cursor, call, rules, false),
         "tenant" => tenant(cursor, call),
         _ => skip(cursor),
     })?;
     if !has_message {
         return refused("message_missing");
     }
+    // The order of keys means nothing, so it must not show.
+    call.skill_mentions
+        .sort_unstable_by_key(|mention| (mention.selector, !mention.in_message));
     // Servers bind an inline configuration to the call's own task and tenant; one that names
     // others would be judged as something that it is not.
     if let Some(push) = push {
@@ -101,19 +104,29 @@ fn message(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Resul
                 call.extensions.push(cursor.string()?.into());
                 Ok(())
             }),
-            "metadata" => metadata(cursor, rules, |selector, cursor| {
-                let value = mentioned(cursor)?;
-                call.skill_mentions.push(SkillMention { selector, value });
-                Ok(())
-            }),
+            "metadata" => mentions(cursor, call, rules, true),
             "parts" => optional_items(cursor, "parts_type", |cursor| part(cursor, call)),
             _ => skip(cursor),
         },
-    )?;
-    // The order of keys means nothing, so it must not show.
-    call.skill_mentions
-        .sort_unstable_by_key(|mention| mention.selector);
-    Ok(())
+    )
+}
+
+/// Reads the metadata of the message or of the request for what may name a skill.
+fn mentions(
+    cursor: &mut Cursor<'_>,
+    call: &mut Call,
+    rules: &ReadRules,
+    in_message: bool,
+) -> Result<(), Stop> {
+    metadata(cursor, rules, |selector, cursor| {
+        let value = mentioned(cursor)?;
+        call.skill_mentions.push(SkillMention {
+            selector,
+            in_message,
+            value,
+        });
+        Ok(())
+    })
 }
 
 fn mentioned(cursor: &mut Cursor<'_>) -> Result<Option<Box<str>>, Stop> {

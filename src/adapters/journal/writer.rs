@@ -160,6 +160,11 @@ impl<S: Storage> Writer<S> {
         self.failed.or(self.limited.then_some(JournalError::Full))
     }
 
+    /// Whether four fifths of `max_bytes` are used.
+    pub(super) fn crowded(&self) -> bool {
+        self.total / 4 >= self.settings.max_bytes / 5
+    }
+
     /// The operating system's words about the last failure.
     pub(super) fn detail(&self) -> &str {
         &self.detail

@@ -252,13 +252,17 @@ fn group_syncs_once_for_all_that_wait_and_not_for_outcomes_and_write_syncs_at_th
 fn at_max_bytes_calls_are_refused_while_outcomes_still_fit() {
     let (disk, mut writer) = open(Durability::Write, 4000);
     let mut taken = 0;
+    let mut crowded = 0;
     let refused = loop {
+        crowded += u32::from(writer.crowded());
         match append(&mut writer, "a") {
             Ok(_) => taken += 1,
             Err(error) => break error,
         }
         assert!(taken < 100, "no limit");
     };
+    // Strangers were kept out for a while before calls were.
+    assert!(crowded > 1 && crowded < taken, "{crowded} of {taken}");
     assert_eq!(refused, JournalError::Full);
     assert_eq!(writer.trouble(), Some(JournalError::Full));
     writer.batch(&mut vec![outcome("o")]);
