@@ -202,7 +202,8 @@ impl Process {
     /// Starts it and waits for nothing; its addresses are not known.
     pub fn spawn(files: &Files, arguments: &[&str], variables: &[(&str, &str)]) -> Process {
         // Unit tests share this module, and only here is there a program.
-        let program = option_env!("CARGO_BIN_EXE_portcullis").unwrap();
+        let program = option_env!("CARGO_BIN_EXE_portcullis");
+        let program = program.unwrap_or_else(|| panic!("unit tests have no program"));
         let mut child = Command::new(program)
             .args(["run", "--config"])
             .arg(files.path("gateway.yaml"))
