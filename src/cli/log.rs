@@ -1,9 +1,9 @@
 //! The program's log: what is shown, and what is never shown (I-9).
 //!
 //! `PORTCULLIS_LOG` opens this program's own targets as far as an operator likes: nothing in them
-//! carries a token, a credential or a message. Libraries are another matter. Pingora prints whole
-//! request buffers with its debug lines and with some of its errors, and HTTP clients print header
-//! fields, so no setting opens them.
+//! carries a token, a credential or a message. Libraries are another matter: Pingora has lines that
+//! print header blocks and buffers, HTTP clients have lines that print fields, and which of them a
+//! call meets changes with every update. So no setting opens them.
 
 use std::any::Any;
 use std::io::IsTerminal;

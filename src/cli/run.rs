@@ -14,7 +14,7 @@ pub(super) struct Arguments {
     /// The gateway file
     #[arg(long, value_name = "FILE", default_value = "config/gateway.yaml")]
     config: PathBuf,
-    /// How the log looks
+    /// How the log looks; `PORTCULLIS_LOG` says how much of it: error, warn, info, debug or trace
     #[arg(long, value_enum, default_value_t = LogForm::Pretty)]
     log: LogForm,
     /// Seconds that requests under way get when the gateway is told to stop
