@@ -145,6 +145,8 @@ pub struct Server {
     pub gate: Arc<Gate>,
     stopping: Stopping,
     stop: watch::Sender<bool>,
+    /// Operators are answered until the last caller has gone.
+    stop_admin: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -180,6 +182,7 @@ impl Server {
         let stopping = Stopping::new();
         let links = Arc::new(Links::new());
         let (stop, stopped) = watch::channel(false);
+        let (stop_admin, admin_stopped) = watch::channel(false);
         let mut tasks = Vec::new();
 
         let live = gate.live();
@@ -200,7 +203,7 @@ impl Server {
         let broken = upkeep::Broken::default();
         tasks.push(sockets.admin.serve_plain(
             plain_admin(gate.clone(), stopping.clone(), broken.clone()),
-            stopped.clone(),
+            admin_stopped,
         ));
         tasks.push(tokio::spawn(upkeep::run(
             gate.clone(),
@@ -215,6 +218,7 @@ impl Server {
             gate,
             stopping,
             stop,
+            stop_admin,
             tasks,
         })
     }
@@ -232,6 +236,7 @@ impl Server {
             // Cutting off needs no one's help; the bound is for a task that never yields.
             let _ = tokio::time::timeout(CUT, self.stopping.drained()).await;
         }
+        self.stop_admin.send_replace(true);
         for task in std::mem::take(&mut self.tasks) {
             task.abort();
             let _ = task.await;
@@ -246,6 +251,7 @@ const CUT: Duration = Duration::from_secs(5);
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.send_replace(true);
+        self.stop_admin.send_replace(true);
         self.stopping.cut_now();
         for task in &self.tasks {
             task.abort();

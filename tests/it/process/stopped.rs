@@ -1,7 +1,7 @@
 //! SIGTERM: what is under way is finished or cut, recorded, and the program ends well.
 
 use super::{card, hello_agent};
-use crate::support::client::{Client, post_json, request_head};
+use crate::support::client::{Client, get, post_json, request_head};
 use crate::support::fake_agent::{message, version_of};
 use crate::support::issuer::{DevAlgorithm, Grant, Issuer};
 use crate::support::process::{Files, Plan, Process, RPC, eventually, of_kind};
@@ -50,7 +50,13 @@ async fn calls_under_way_are_finished_and_streams_are_cut_at_the_end_of_the_grac
 
     let (public, ordered) = (process.public, Instant::now());
     process.signal("TERM");
-    // Ready for nobody: the port is closed, or its answer says so.
+    // Operators are told as long as callers are waited for.
+    let admin = process.admin;
+    eventually("readiness to end", async || {
+        let ready = get(admin, "/readyz", &[]).await.ok()?;
+        (ready.status == 503 && ready.text().contains("shutdown")).then_some(())
+    })
+    .await;
     eventually("connections to be refused", async || {
         let refused = Client::connect(public).await.is_err();
         refused.then_some(())
