@@ -3,6 +3,7 @@
 use super::exit;
 use super::server::{Outside, Server, Sockets, StartError};
 use crate::config::watch::{Reloader, SETTLE};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -107,6 +108,8 @@ fn start_log(form: LogForm) {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,pingora=warn"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // Colors are for a terminal; in a file they are noise.
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     // A second start in one process keeps the first log.
     let _ = match form {

@@ -10,6 +10,7 @@ mod identity;
 mod journal;
 mod ownership;
 mod policy;
+mod readme;
 mod replies;
 mod support;
 mod tidy;
