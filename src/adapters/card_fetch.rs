@@ -1,5 +1,6 @@
 //! Fetches Agent Cards over HTTP/1.1, for ourselves and never for a caller.
 
+use crate::pipeline::RequestId;
 use crate::pipeline::cards::{
     CardSource, CardTarget, FetchFailure, FetchFailureKind, FetchOutcome, Known,
 };
@@ -83,12 +84,14 @@ impl CardFetcher {
         target: &CardTarget,
         path: &str,
         known: Option<&Known>,
+        request_id: RequestId,
     ) -> Result<Option<FetchOutcome>, FetchFailureKind> {
         let url = format!("http://{}{path}", target.authority);
         let mut request = self
             .client
             .get(url)
             .header("Portcullis-Purpose", "card")
+            .header("Portcullis-Request-Id", request_id.as_str())
             .header(ACCEPT, "application/json")
             .header(ACCEPT_ENCODING, "identity");
         let known = known.filter(|known| *known.path == *path);
@@ -129,11 +132,16 @@ impl CardFetcher {
 
 #[async_trait]
 impl CardSource for CardFetcher {
-    async fn fetch(&self, target: &CardTarget, known: Option<&Known>) -> FetchOutcome {
+    async fn fetch(
+        &self,
+        target: &CardTarget,
+        known: Option<&Known>,
+        request_id: RequestId,
+    ) -> FetchOutcome {
         let mut last: &str = "";
         for path in &target.paths {
             last = path;
-            match self.ask(target, path, known).await {
+            match self.ask(target, path, known, request_id).await {
                 Ok(Some(outcome)) => return outcome,
                 Ok(None) => {}
                 Err(kind) => {

@@ -230,6 +230,7 @@ impl Server {
             // Cutting off needs no one's help; the bound is for a task that never yields.
             let _ = tokio::time::timeout(CUT, self.stopping.drained()).await;
         }
+        self.gate.record_flood();
         for task in std::mem::take(&mut self.tasks) {
             task.abort();
             let _ = task.await;
@@ -266,13 +267,26 @@ fn plain_admin(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> P
         }
         gate.metrics
             .set_journal_trouble(gate.journal.trouble().is_some());
+        for issuer in live.issuers.without_keys() {
+            reasons.push(reason(
+                Cause::Issuer,
+                issuer,
+                "no usable key: its tokens are refused".to_owned(),
+            ));
+        }
         for notice in live.cards.notices() {
             reasons.push(reason(Cause::Agent, &notice.agent, notice.kind.to_string()));
         }
         if let Some(why) = broken.get() {
             reasons.push(reason(Cause::Reload, "", why));
         }
-        let metrics = || gate.metrics.render();
+        let metrics = || {
+            for issuer in &live.snapshot.issuers {
+                gate.metrics
+                    .set_issuer_keys_age(&issuer.name, gate.files_age());
+            }
+            gate.metrics.render()
+        };
         let view = HealthView {
             reasons: &reasons,
             generation: live.snapshot.generation,

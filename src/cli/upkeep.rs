@@ -65,7 +65,7 @@ impl CardRefresh {
 
     fn observer(&self, live: Arc<Live>) -> Observe {
         let gate = self.gate.clone();
-        Arc::new(move |agent, change: &_| gate.record_card(&live, agent, change))
+        Arc::new(move |agent, change, fetch| gate.record_card(&live, agent, change, fetch))
     }
 }
 
@@ -89,6 +89,7 @@ pub async fn run(
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(INTERVAL) => {}
         }
+        gate.record_flood();
         if gate.take_reload_request()
             && let Some(reloader) = &mut reloader
         {
@@ -117,13 +118,17 @@ pub async fn run(
 
 fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: Look) {
     match look {
-        Look::Unchanged => broken.set(None),
+        Look::Unchanged => {
+            gate.confirm_files();
+            broken.set(None);
+        }
         Look::Settling | Look::StillBroken => {}
         Look::Loaded(loaded) => {
             for warning in &loaded.warnings.0 {
                 tracing::warn!("{warning}");
             }
             let live = gate.install(loaded.snapshot);
+            gate.confirm_files();
             gate.record_config(true, "watch", loaded.warnings.0.len() as u64);
             tracing::info!(
                 generation = live.snapshot.generation,

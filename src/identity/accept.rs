@@ -84,6 +84,19 @@ impl Refusals for First {
 }
 
 impl Issuers {
+    /// Names of the entries that have no usable key: none of their tokens can be accepted.
+    pub fn without_keys(&self) -> impl Iterator<Item = &str> {
+        self.entries
+            .iter()
+            .filter(|entry| {
+                entry
+                    .keys
+                    .as_ref()
+                    .is_none_or(|keys| keys.keys().is_empty())
+            })
+            .map(|entry| &*entry.name)
+    }
+
     /// Compiles the entries, in their order, and tells what is wrong with their keys. An entry
     /// whose document cannot be used stays without keys.
     pub fn compile(configs: &[Arc<IssuerConfig>]) -> (Issuers, Vec<KeyNote>) {

@@ -95,7 +95,7 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
     let dialect = call.dialect;
     let rpc_id = call.rpc_id.clone();
     recorder.call = Some(call);
-    let began = phase(recorder, Phase::Parse, began);
+    let began = recorder.phase(Phase::Parse, began);
     admitted(recorder, &asking, declared, began)
         .await
         .map_err(|rejection| rejection.in_dialect(dialect, rpc_id.as_deref()))
@@ -149,14 +149,17 @@ async fn admitted(
     let related = relate(&*gate.ownership, agent, owner, call)
         .await
         .map_err(Unrelated::rejection)?;
-    let began = phase(recorder, Phase::Relate, began);
+    let began = recorder.phase(Phase::Relate, began);
     let judged = judge(recorder, asking, &related);
-    let began = phase(recorder, Phase::Decide, began);
+    let began = recorder.phase(Phase::Decide, began);
     let recorded = match judged {
-        Ok(()) => record(recorder).await,
+        Ok(()) => {
+            let recorded = record(recorder).await;
+            recorder.phase(Phase::Record, began);
+            recorded
+        }
         Err(rejection) => Err(rejection),
     };
-    phase(recorder, Phase::Record, began);
     match recorded {
         Ok(permit) => Ok(Admission {
             permit,
@@ -257,15 +260,6 @@ fn not_allowed(agent: &Agent, code: &'static str) -> Rejection {
         status: Some(agent.deny_status),
         ..Rejection::plain(Fault::NotAllowed, code)
     }
-}
-
-fn phase(recorder: &Recorder, phase: Phase, began: Duration) -> Duration {
-    let now = recorder.elapsed();
-    recorder
-        .gate()
-        .metrics
-        .overhead(phase, now.saturating_sub(began));
-    now
 }
 
 /// SHA-256 of a body, for the record.

@@ -7,7 +7,9 @@ mod outcome;
 mod refresh;
 mod state;
 
-pub use outcome::{CardTarget, CardTrouble, FetchFailure, FetchFailureKind, FetchOutcome, Known};
+pub use outcome::{
+    CardTarget, CardTrouble, FetchFacts, FetchFailure, FetchFailureKind, FetchOutcome, Known,
+};
 pub use refresh::{CardSource, Observe, RefreshPorts, run_refresh};
 pub use state::{CardChange, CardNotice, CardNoticeKind, CardState, CardView, Current};
 

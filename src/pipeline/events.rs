@@ -1,14 +1,12 @@
 //! Records that are about the gateway itself: its configuration, and what it fetches.
 
-use super::cards::CardChange;
+use super::cards::{CardChange, FetchFacts};
 use super::ports::RecordBody;
-use super::request_id::RequestId;
 use super::{Gate, Live};
 use crate::audit::record::{
-    CardChanged, ConfigChange, ConfigResult, Fetch, Head, Millis, Purpose, Record, Sha256, Time,
+    CardChanged, ConfigChange, ConfigResult, Fetch, Head, Id, Millis, Purpose, Record, Sha256, Time,
 };
 use aws_lc_rs::digest::{SHA256, digest};
-use std::time::Duration;
 
 impl Gate {
     /// Records that a configuration is in force, or was refused.
@@ -28,7 +26,7 @@ impl Gate {
     }
 
     /// Records a fetch of an agent's card and, if the card changed, that.
-    pub fn record_card(&self, live: &Live, agent: usize, change: &CardChange) {
+    pub fn record_card(&self, live: &Live, agent: usize, change: &CardChange, fetch: &FetchFacts) {
         let Some(agent) = live.snapshot.agents.get(agent) else {
             return;
         };
@@ -43,16 +41,15 @@ impl Gate {
             Some(trouble) => tracing::warn!(agent = &*agent.name, "agent card: {trouble}"),
             None => tracing::debug!(agent = &*agent.name, "agent card fetched"),
         }
-        let id = RequestId::new(&*self.clock, &*self.random);
         self.note(Record::Fetch(Fetch {
             head: self.head(live),
-            request_id: id.as_str(),
+            request_id: fetch.request_id.as_str(),
             purpose: Purpose::Card,
             target: &agent.name,
-            path: None,
-            http_status: None,
-            bytes: 0,
-            ms: Millis(Duration::ZERO),
+            path: Some(Id(&fetch.path)),
+            http_status: fetch.http_status,
+            bytes: fetch.bytes,
+            ms: Millis(fetch.took),
             error,
         }));
         let (before, after) = match change {
@@ -70,7 +67,7 @@ impl Gate {
         }));
     }
 
-    fn head<'a>(&'a self, live: &'a Live) -> Head<'a> {
+    pub(super) fn head<'a>(&'a self, live: &'a Live) -> Head<'a> {
         Head {
             time: Time(self.clock.now()),
             instance: &self.instance,

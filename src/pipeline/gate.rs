@@ -1,6 +1,7 @@
 //! [`Gate`]: everything that lives as long as the process, and the configuration in force.
 
 use super::cards::CardStore;
+use super::flood::Flood;
 use super::metrics::{AgentMetrics, Metrics};
 use super::ports::{Clock, Journal, OwnershipStore, Random, UnixMillis};
 use super::token_cache::TokenCache;
@@ -9,7 +10,8 @@ use crate::identity::Issuers;
 use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// One generation in force: the compiled configuration and what is kept beside it.
 pub struct Live {
@@ -65,7 +67,11 @@ pub struct Gate {
     pub instance: Box<str>,
     /// The key of token fingerprints (LG-2); of this process, so prints of two runs differ.
     pub fingerprints: hmac::Key,
+    /// What strangers were refused beyond the rate of records.
+    pub flood: Flood,
     reload: AtomicBool,
+    /// When the files in force were last found unchanged or taken, in monotonic milliseconds.
+    confirmed: AtomicU64,
 }
 
 /// What a gate is made of.
@@ -97,6 +103,7 @@ impl Gate {
         } = ports;
         metrics.set_generation(snapshot.generation);
         let live = Live::new(snapshot, None, &metrics, clock.now());
+        let confirmed = millis(clock.monotonic());
         let mut secret = [0; 32];
         random.fill(&mut secret);
         Gate {
@@ -108,7 +115,9 @@ impl Gate {
             ownership,
             metrics,
             instance,
+            flood: Flood::default(),
             reload: AtomicBool::new(false),
+            confirmed: AtomicU64::new(confirmed),
         }
     }
 
@@ -137,8 +146,24 @@ impl Gate {
         self.reload.swap(false, Ordering::Relaxed)
     }
 
+    /// The files in force were looked at and are still what they were.
+    pub fn confirm_files(&self) {
+        self.confirmed
+            .store(millis(self.clock.monotonic()), Ordering::Relaxed);
+    }
+
+    /// How long ago that was: the age of key sets that are read from files.
+    pub fn files_age(&self) -> Duration {
+        let now = millis(self.clock.monotonic());
+        Duration::from_millis(now.saturating_sub(self.confirmed.load(Ordering::Relaxed)))
+    }
+
     /// The generation in force. A request takes it once, at its start.
     pub fn live(&self) -> Arc<Live> {
         self.live.load_full()
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -11,6 +11,7 @@ pub mod authenticate;
 pub mod bind;
 pub mod cards;
 mod events;
+pub mod flood;
 pub mod gate;
 pub mod locate;
 pub mod metrics;

@@ -4,7 +4,7 @@
 //! dropped, or panics, the destructor writes what is known.
 
 use super::authenticate::Verified;
-use super::metrics::AgentMetrics;
+use super::metrics::{AgentMetrics, Phase};
 use super::observe::ReplyNote;
 use super::ports::{JournalError, RecordBody, Recorded, UnixMillis};
 use super::request_id::RequestId;
@@ -62,6 +62,7 @@ pub struct Recorder {
     /// What came back.
     pub reply: ReplyNote,
     intent: Option<u64>,
+    own_work: Duration,
     overhead: Option<Duration>,
     concluded: bool,
 }
@@ -105,6 +106,7 @@ impl Recorder {
             attempts: Attempts::default(),
             reply: ReplyNote::default(),
             intent: None,
+            own_work: Duration::ZERO,
             overhead: None,
             concluded: false,
         }
@@ -142,6 +144,10 @@ impl Recorder {
         }
         self.concluded = true;
         self.count(rejection.code, "deny");
+        // Strangers cannot fill the disk; verified callers are always recorded.
+        if self.verified.is_none() && !self.gate.flood.admits(rejection.code, self.time) {
+            return;
+        }
         let claims = self.claims();
         let record = Record::Refusal(Refusal {
             head: self.head(),
@@ -232,6 +238,20 @@ impl Recorder {
     /// Whether provably nothing of the call reached the agent.
     pub fn untouched(&self) -> bool {
         self.reply.http_status == 0 && self.attempts.delivery().reached() == Reached::No
+    }
+
+    /// Ends a phase of our own work that began at `began`, and says when.
+    ///
+    /// Waiting for caller or agent belongs to none, so the total is the sum of the phases.
+    pub fn phase(&mut self, phase: Phase, began: Duration) -> Duration {
+        let now = self.elapsed();
+        let took = now.saturating_sub(began);
+        self.own_work += took;
+        self.gate.metrics.overhead(phase, took);
+        if phase == Phase::Record {
+            self.gate.metrics.overhead(Phase::Total, self.own_work);
+        }
+        now
     }
 
     /// Time since the request's start.

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::header::HOST;
 use pingora::protocols::http::ServerSession;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Carries one request from its header to the reply's last byte.
 pub async fn serve(
@@ -35,6 +36,7 @@ pub async fn serve(
     check_connection(&head.headers).map_err(|(fault, code)| refuse(fault, code))?;
     let target = path_of(head.raw_path());
     let located = locate(&recorder.live, &head.method, target).map_err(Failure::Rejected)?;
+    recorder.phase(Phase::Locate, Duration::ZERO);
     recorder.surface = located.place.surface();
     if let Some(agent) = located.place.agent() {
         recorder.agent = Some(agent.clone());
@@ -59,10 +61,7 @@ async fn serve_caller(
     let query = query_of(head.raw_path()).map_err(Failure::Rejected)?;
     let verified =
         authenticate(&app.gate, &recorder.live, &head.headers, query).map_err(Failure::Rejected)?;
-    app.gate.metrics.overhead(
-        Phase::Authenticate,
-        recorder.elapsed().saturating_sub(began),
-    );
+    recorder.phase(Phase::Authenticate, began);
     recorder.verified = Some(verified.clone());
     enter(recorder, &verified, &place).map_err(Failure::Rejected)?;
     match place {

@@ -1,8 +1,10 @@
 //! What came of asking an agent for its card, and what that means for us.
 
 use crate::a2a::card::CardFault;
+use crate::pipeline::RequestId;
 use bytes::Bytes;
 use std::fmt;
+use std::time::Duration;
 
 /// Where an agent's card is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,48 @@ pub enum FetchOutcome {
     Failed(FetchFailure),
 }
 
+/// One fetch as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchFacts {
+    /// Its id, which the agent was told.
+    pub request_id: RequestId,
+    /// The path that answered, or that was tried last.
+    pub path: Box<str>,
+    /// The status of the last answer, if one came.
+    pub http_status: Option<u16>,
+    /// Body bytes that came whole.
+    pub bytes: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl FetchOutcome {
+    /// What is recorded of it. `known` is what the conditional request was made with.
+    pub fn facts(
+        &self,
+        request_id: RequestId,
+        known: Option<&Known>,
+        took: Duration,
+    ) -> FetchFacts {
+        let (path, http_status, bytes) = match self {
+            FetchOutcome::Fetched { body, path, .. } => (path.clone(), Some(200), body.len()),
+            FetchOutcome::NotModified => (
+                known.map(|known| known.path.clone()).unwrap_or_default(),
+                Some(304),
+                0,
+            ),
+            FetchOutcome::Failed(failure) => (failure.path.clone(), failure.kind.status(), 0),
+        };
+        FetchFacts {
+            request_id,
+            path,
+            http_status,
+            bytes: bytes as u64,
+            took,
+        }
+    }
+}
+
 /// Why an agent's card could not be fetched. For log and journal only: it names internal paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchFailure {
@@ -71,6 +115,20 @@ pub enum FetchFailureKind {
 }
 
 impl FetchFailureKind {
+    /// The HTTP status that came, if one did.
+    fn status(&self) -> Option<u16> {
+        match self {
+            FetchFailureKind::Status(status) | FetchFailureKind::Redirected(status) => {
+                Some(*status)
+            }
+            FetchFailureKind::Encoded | FetchFailureKind::TooLarge => Some(200),
+            FetchFailureKind::NotFound => Some(404),
+            FetchFailureKind::Unreachable
+            | FetchFailureKind::TimedOut
+            | FetchFailureKind::Broken => None,
+        }
+    }
+
     /// For records and metrics.
     pub fn label(&self) -> &'static str {
         match self {

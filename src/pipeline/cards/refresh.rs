@@ -1,6 +1,7 @@
 //! The task that keeps one agent's card fresh.
 
-use super::{CardChange, CardStore, CardTarget, FetchOutcome, Known};
+use super::{CardChange, CardStore, CardTarget, FetchFacts, FetchOutcome, Known};
+use crate::pipeline::RequestId;
 use crate::pipeline::ports::{Clock, Random};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -9,12 +10,17 @@ use tokio::sync::watch;
 /// Where cards come from.
 #[async_trait]
 pub trait CardSource: Send + Sync {
-    /// Asks the agent for its card, conditionally when `known` is given; bounded in time and size.
-    async fn fetch(&self, target: &CardTarget, known: Option<&Known>) -> FetchOutcome;
+    /// Asks the agent for its card under this id, conditionally when `known` is given; bounded in time and size.
+    async fn fetch(
+        &self,
+        target: &CardTarget,
+        known: Option<&Known>,
+        request_id: RequestId,
+    ) -> FetchOutcome;
 }
 
-/// Called with an agent's index and what a fetch changed there.
-pub type Observe = Arc<dyn Fn(usize, &CardChange) + Send + Sync>;
+/// Called with an agent's index, what a fetch changed there, and the fetch itself.
+pub type Observe = Arc<dyn Fn(usize, &CardChange, &FetchFacts) + Send + Sync>;
 
 /// What the refreshing tasks of all agents share.
 #[derive(Clone)]
@@ -55,12 +61,16 @@ pub async fn run_refresh(
         }
         wait = true;
         let known = store.known(agent);
+        let id = RequestId::new(ports.clock.as_ref(), ports.random.as_ref());
+        let began = ports.clock.monotonic();
         let outcome = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
-            outcome = ports.source.fetch(&target, known.as_ref()) => outcome,
+            outcome = ports.source.fetch(&target, known.as_ref(), id) => outcome,
         };
+        let took = ports.clock.monotonic().saturating_sub(began);
+        let facts = outcome.facts(id, known.as_ref(), took);
         let change = store.apply(agent, outcome, ports.clock.now());
-        (ports.observe)(agent, &change);
+        (ports.observe)(agent, &change, &facts);
     }
 }

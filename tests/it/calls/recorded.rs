@@ -218,6 +218,11 @@ async fn metrics_count_by_closed_labels() {
         r#"portcullis_attempts_total{agent="pr-agent",reused="false",stage="response"} 1"#,
         r#"portcullis_skills_total{agent="pr-agent",assurance="declared",source="metadata"} 1"#,
         r#"portcullis_auth_failures_total{issuer="corp",reason="expired"} 1"#,
+        r#"portcullis_issuer_keys_age_seconds{issuer="corp"} "#,
+        r#"portcullis_request_duration_seconds_count{agent="pr-agent",operation="SendMessage",streaming="false"} 1"#,
+        r#"portcullis_overhead_seconds_count{phase="total"} 1"#,
+        r#"portcullis_overhead_seconds_count{phase="authenticate"} 2"#,
+        r#"portcullis_overhead_seconds_count{phase="record"} 1"#,
     ] {
         assert!(metrics.contains(line), "no {line} in\n{metrics}");
     }

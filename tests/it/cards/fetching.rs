@@ -1,6 +1,9 @@
 //! The fetcher against raw servers on loopback.
 
 use portcullis::adapters::card_fetch::CardFetcher;
+use portcullis::adapters::clock::SystemClock;
+use portcullis::adapters::random::SystemRandom;
+use portcullis::pipeline::RequestId;
 use portcullis::pipeline::cards::{CardSource, CardTarget, FetchFailureKind, FetchOutcome, Known};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -63,6 +66,10 @@ fn kind(outcome: &FetchOutcome) -> Option<&FetchFailureKind> {
     }
 }
 
+fn id() -> RequestId {
+    RequestId::new(&SystemClock::new(), &SystemRandom)
+}
+
 fn paths(asked: &[String]) -> Vec<&str> {
     let paths = asked.iter().map(|head| head.split(' ').nth(1).unwrap());
     paths.collect()
@@ -71,7 +78,10 @@ fn paths(asked: &[String]) -> Vec<&str> {
 #[tokio::test]
 async fn a_card_is_asked_for_plainly_and_as_ourselves() {
     let mut raw = serve(vec![reply("200 OK", "ETag: W/\"t\"\r\n", b"{}")]).await;
-    let outcome = CardFetcher::new().unwrap().fetch(&raw.target, None).await;
+    let outcome = CardFetcher::new()
+        .unwrap()
+        .fetch(&raw.target, None, id())
+        .await;
     let expected = FetchOutcome::Fetched {
         body: b"{}".as_slice().into(),
         etag: Some("W/\"t\"".into()),
@@ -100,7 +110,7 @@ async fn the_next_path_is_tried_on_404_and_405_only() {
     for status in ["404 Not Found", "405 Method Not Allowed"] {
         let replies = vec![reply(status, "", b"x"), reply("200 OK", "", b"{}")];
         let mut raw = serve(replies).await;
-        let outcome = fetcher.fetch(&raw.target, None).await;
+        let outcome = fetcher.fetch(&raw.target, None, id()).await;
         assert!(
             matches!(&outcome, FetchOutcome::Fetched { path, .. } if **path == *OLD),
             "{outcome:?}"
@@ -115,7 +125,7 @@ async fn the_next_path_is_tried_on_404_and_405_only() {
         ("304 Not Modified", FetchFailureKind::Status(304)),
     ] {
         let mut raw = serve(vec![reply(status, "", b""), reply("200 OK", "", b"{}")]).await;
-        let outcome = fetcher.fetch(&raw.target, None).await;
+        let outcome = fetcher.fetch(&raw.target, None, id()).await;
         assert_eq!(kind(&outcome), Some(&expected));
         assert_eq!(paths(&raw.asked()), [NEW]);
     }
@@ -124,7 +134,7 @@ async fn the_next_path_is_tried_on_404_and_405_only() {
         reply("404 Not Found", "", b""),
     ];
     let raw = serve(replies).await;
-    let outcome = fetcher.fetch(&raw.target, None).await;
+    let outcome = fetcher.fetch(&raw.target, None, id()).await;
     assert_eq!(kind(&outcome), Some(&FetchFailureKind::NotFound));
 }
 
@@ -134,7 +144,10 @@ async fn redirects_are_not_followed() {
     let location = format!("Location: http://{}/\r\n", trap.local_addr().unwrap());
     for status in ["301 Moved", "302 Found", "307 Temporary Redirect"] {
         let mut raw = serve(vec![reply(status, &location, b"")]).await;
-        let outcome = CardFetcher::new().unwrap().fetch(&raw.target, None).await;
+        let outcome = CardFetcher::new()
+            .unwrap()
+            .fetch(&raw.target, None, id())
+            .await;
         let code = status[..3].parse().unwrap();
         assert_eq!(kind(&outcome), Some(&FetchFailureKind::Redirected(code)));
         assert_eq!(raw.asked().len(), 1);
@@ -170,13 +183,19 @@ async fn replies_that_cannot_be_read_whole_are_refused() {
     ];
     for (number, (bytes, expected)) in cases.into_iter().enumerate() {
         let raw = serve(vec![bytes]).await;
-        let outcome = CardFetcher::new().unwrap().fetch(&raw.target, None).await;
+        let outcome = CardFetcher::new()
+            .unwrap()
+            .fetch(&raw.target, None, id())
+            .await;
         assert_eq!(kind(&outcome), Some(&expected), "case {number}");
     }
     // The limit itself is allowed, and so is saying `identity`.
     let exact = reply("200 OK", "Content-Encoding: identity\r\n", &large[1..]);
     let raw = serve(vec![exact]).await;
-    let outcome = CardFetcher::new().unwrap().fetch(&raw.target, None).await;
+    let outcome = CardFetcher::new()
+        .unwrap()
+        .fetch(&raw.target, None, id())
+        .await;
     assert!(matches!(outcome, FetchOutcome::Fetched { body, .. } if body.len() == 1024 * 1024));
 }
 
@@ -189,7 +208,10 @@ async fn what_is_no_card_is_left_to_the_rewriting() {
             body.as_bytes(),
         )])
         .await;
-        let outcome = CardFetcher::new().unwrap().fetch(&raw.target, None).await;
+        let outcome = CardFetcher::new()
+            .unwrap()
+            .fetch(&raw.target, None, id())
+            .await;
         assert!(matches!(outcome, FetchOutcome::Fetched { body: b, .. } if b == body));
     }
 }
@@ -202,7 +224,7 @@ async fn a_known_tag_goes_with_its_own_path_only() {
     };
     let fetcher = CardFetcher::new().unwrap();
     let mut raw = serve(vec![reply("304 Not Modified", "", b"")]).await;
-    let outcome = fetcher.fetch(&raw.target, Some(&known(NEW))).await;
+    let outcome = fetcher.fetch(&raw.target, Some(&known(NEW)), id()).await;
     assert_eq!(outcome, FetchOutcome::NotModified);
     assert!(
         raw.asked()[0]
@@ -215,7 +237,7 @@ async fn a_known_tag_goes_with_its_own_path_only() {
         reply("304 Not Modified", "", b""),
     ];
     let mut raw = serve(replies).await;
-    let outcome = fetcher.fetch(&raw.target, Some(&known(OLD))).await;
+    let outcome = fetcher.fetch(&raw.target, Some(&known(OLD)), id()).await;
     assert_eq!(outcome, FetchOutcome::NotModified);
     let asked = raw.asked();
     assert!(!asked[0].to_ascii_lowercase().contains("if-none-match"));
@@ -232,9 +254,9 @@ async fn nobody_there_and_nobody_answering_are_told_apart() {
     let short = Duration::from_millis(200);
     let fetcher = CardFetcher::with_timeouts(short, short).unwrap();
     // Connected by the kernel, never accepted.
-    let outcome = fetcher.fetch(&target, None).await;
+    let outcome = fetcher.fetch(&target, None, id()).await;
     assert_eq!(kind(&outcome), Some(&FetchFailureKind::TimedOut));
     drop(listener);
-    let outcome = fetcher.fetch(&target, None).await;
+    let outcome = fetcher.fetch(&target, None, id()).await;
     assert_eq!(kind(&outcome), Some(&FetchFailureKind::Unreachable));
 }

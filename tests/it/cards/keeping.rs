@@ -9,6 +9,7 @@ use portcullis::config::snapshot::{
     Admin, Agent, Audit, Backend, Contexts, Durability, Interfaces, Limits, Listener, Ownership,
     Snapshot,
 };
+use portcullis::pipeline::RequestId;
 use portcullis::pipeline::cards::{
     CardChange, CardNoticeKind, CardSource, CardState, CardStore, CardTarget, CardTrouble,
     CardView, FetchFailure, FetchFailureKind, FetchOutcome, Known, RefreshPorts, run_refresh,
@@ -289,7 +290,12 @@ struct Script(Mutex<Vec<(FetchOutcome, Option<Known>)>>);
 
 #[async_trait]
 impl CardSource for Script {
-    async fn fetch(&self, target: &CardTarget, known: Option<&Known>) -> FetchOutcome {
+    async fn fetch(
+        &self,
+        target: &CardTarget,
+        known: Option<&Known>,
+        _: RequestId,
+    ) -> FetchOutcome {
         assert_eq!(&*target.authority, "b.example.com:8080");
         let next = self.0.lock().unwrap().pop();
         let Some((outcome, expected)) = next else {
@@ -318,7 +324,11 @@ async fn the_task_asks_at_once_then_on_demand_and_stops_when_told() {
         source: Arc::new(Script(Mutex::new(script))),
         clock: Arc::new(Stopped),
         random: Arc::new(Dice(0)),
-        observe: Arc::new(move |agent, change| seen.send((agent, change.clone())).unwrap()),
+        observe: Arc::new(move |agent, change, fetch| {
+            assert_eq!(&*fetch.path, "/.well-known/agent-card.json");
+            assert!(matches!(fetch.http_status, Some(200 | 304)));
+            seen.send((agent, change.clone())).unwrap()
+        }),
     };
     let (stop, stopped) = watch::channel(false);
     let task = tokio::spawn(run_refresh(Arc::clone(&store), 0, ports, stopped));

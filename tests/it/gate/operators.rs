@@ -128,3 +128,35 @@ async fn stopping_closes_idle_connections_and_takes_no_more() {
     })
     .await;
 }
+
+/// Strangers cannot fill the disk: beyond a rate their refusals are counted, and none is lost.
+#[tokio::test]
+async fn a_flood_of_strangers_is_counted_instead_of_recorded() {
+    let stand = Stand::new().await;
+    let mut client = Client::connect(stand.gateway.address).await.unwrap();
+    const MANY: u64 = 700;
+    let request = request_head("GET", "/nowhere", &[], None);
+    for _ in 0..MANY {
+        client.send(request.as_bytes()).await.unwrap();
+        assert_eq!(client.response().await.unwrap().status, 401);
+    }
+    let told = |records: &[serde_json::Value]| {
+        let single = records.iter().filter(|r| r["kind"] == "refusal").count() as u64;
+        let summed: u64 = records
+            .iter()
+            .filter(|r| r["kind"] == "refusals")
+            .map(|r| r["reasons"]["no_credential"].as_u64().unwrap())
+            .sum();
+        (single, summed)
+    };
+    let records = stand
+        .gateway
+        .journal
+        .until("all refusals", |records| {
+            let (single, summed) = told(records);
+            single + summed == MANY
+        })
+        .await;
+    assert!(told(&records).1 > 0, "nothing was counted");
+    stand.untouched();
+}
