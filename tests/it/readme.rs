@@ -146,6 +146,27 @@ fn every_code_and_metric_and_reason_is_the_programs() {
         assert!(text.contains(&row), "{row}");
     }
     assert!(sources.contains("\"foreign_id\""));
+    let schema = fs::read_to_string(root().join("config/record.schema.json")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let mut kinds = Vec::new();
+    find_kinds(&schema, &mut kinds);
+    assert!(kinds.len() >= 9, "{kinds:?}");
+    let audit = text.split("\n## Audit\n").nth(1).unwrap();
+    for kind in kinds {
+        assert!(audit.contains(&format!("`{kind}`")), "`{kind}`");
+    }
+}
+
+/// The kinds of records in their schema.
+fn find_kinds(schema: &serde_json::Value, kinds: &mut Vec<String>) {
+    if let Some(kind) = schema["properties"]["kind"]["const"].as_str() {
+        kinds.push(kind.to_owned());
+    }
+    match schema {
+        serde_json::Value::Object(members) => members.values().for_each(|v| find_kinds(v, kinds)),
+        serde_json::Value::Array(items) => items.iter().for_each(|v| find_kinds(v, kinds)),
+        _ => {}
+    }
 }
 
 #[test]
