@@ -18,14 +18,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: Arguments) -> u8 {
     let (problems, good) = match load(&arguments.config) {
-        Ok(loaded) => {
-            if !arguments.json {
-                for issuer in loaded.snapshot.issuers.iter().filter(|i| i.development) {
-                    eprintln!("note: issuer `{}` is a development issuer", issuer.name);
-                }
-            }
-            (loaded.warnings, true)
-        }
+        Ok(loaded) => (loaded.warnings, true),
         Err(problems) => (problems, false),
     };
     if arguments.json {

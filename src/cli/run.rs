@@ -37,9 +37,6 @@ pub(super) fn run(arguments: Arguments) -> u8 {
     for warning in &loaded.warnings.0 {
         tracing::warn!("{warning}");
     }
-    for issuer in loaded.snapshot.issuers.iter().filter(|i| i.development) {
-        tracing::warn!(issuer = &*issuer.name, "this is a development issuer");
-    }
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = arguments.threads {
         builder.worker_threads(threads.max(1));

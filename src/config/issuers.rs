@@ -111,7 +111,10 @@ fn one(fields: &Mapping<'_, '_>, capture: &Capture) -> Option<IssuerConfig> {
     if development {
         fields.whole().warn(
             codes::DEVELOPMENT_ISSUER,
-            "this issuer is for development",
+            format!(
+                "`{}` is a development issuer",
+                name.as_deref().unwrap_or("?")
+            ),
             "remove it before others can reach the gateway",
         );
     }

@@ -12,6 +12,7 @@ mod journal;
 mod ownership;
 mod policy;
 mod process;
+mod readme;
 mod replies;
 mod support;
 mod tidy;

@@ -8,9 +8,11 @@
 mod rows;
 mod world;
 
+use super::demo_agent::DemoAgent;
 use super::exit;
 use rows::{Outcome, rows};
 use std::io::Write;
+use std::net::SocketAddr;
 use world::World;
 
 /// How to show it.
@@ -22,6 +24,9 @@ pub(super) struct Arguments {
     /// Print the table as JSON; implies `--once`
     #[arg(long)]
     json: bool,
+    /// Serve only the demo's agent at this address, to put a gateway of your own in front of it
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["once", "json"])]
+    agent: Option<SocketAddr>,
 }
 
 pub(super) fn run(arguments: Arguments) -> u8 {
@@ -35,6 +40,9 @@ pub(super) fn run(arguments: Arguments) -> u8 {
             return exit::NO;
         }
     };
+    if let Some(address) = arguments.agent {
+        return runtime.block_on(serve_agent(address));
+    }
     runtime.block_on(async {
         let mut world = match World::start().await {
             Ok(world) => world,
@@ -47,6 +55,26 @@ pub(super) fn run(arguments: Arguments) -> u8 {
         world.stop().await;
         code
     })
+}
+
+/// The agent alone, until Ctrl-C.
+async fn serve_agent(address: SocketAddr) -> u8 {
+    let agent = match DemoAgent::start(address).await {
+        Ok(agent) => agent,
+        Err(error) => {
+            eprintln!("error: the demo's agent cannot listen on `{address}`: {error}");
+            eprintln!("   = help: choose an address of this machine with a free port");
+            return exit::NO;
+        }
+    };
+    let url = agent.url();
+    println!("agent    {url}  (anybody who reaches this address can call it)");
+    println!("card     {url}/.well-known/agent-card.json");
+    println!("counted  {url}/counters");
+    let _ = std::io::stdout().flush();
+    let _ = tokio::signal::ctrl_c().await;
+    agent.stop().await;
+    exit::YES
 }
 
 /// The footnote of the table.
