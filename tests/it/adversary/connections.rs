@@ -25,7 +25,8 @@ async fn a_refused_body_is_never_the_next_request() {
     let chunked = format!("{:x}\r\n{smuggled}\r\n0\r\n\r\n", smuggled.len());
     let json = ("Content-Type", "application/json");
     let long = ("Content-Length", "99999999");
-    let table: &[(&str, &str, &[(&str, &str)], &str, u16)] = &[
+    type Row<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], &'a str, u16);
+    let table: &[Row<'_>] = &[
         ("POST", "/nowhere", &[], &smuggled, 401),
         (
             "POST",
