@@ -19,7 +19,7 @@ use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random};
 use crate::proxy::app::Door;
 use crate::proxy::limits::Connections;
 use crate::proxy::listen::{Bound, bind};
-use crate::proxy::plain::{Plain, PlainReply};
+use crate::proxy::plain::{Plain, PlainReply, Respond};
 use crate::proxy::{App, Links, Stopping};
 use std::fmt;
 use std::io;
@@ -202,7 +202,10 @@ impl Server {
         let refresh = CardRefresh::new(gate.clone(), Arc::new(fetcher));
         let broken = upkeep::Broken::default();
         tasks.push(sockets.admin.serve_plain(
-            plain_admin(gate.clone(), stopping.clone(), broken.clone()),
+            Plain::new(
+                operators(gate.clone(), stopping.clone(), broken.clone()),
+                admin.ip().is_loopback(),
+            ),
             admin_stopped,
         ));
         tasks.push(tokio::spawn(upkeep::run(
@@ -259,8 +262,8 @@ impl Drop for Server {
     }
 }
 
-fn plain_admin(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> Plain {
-    Plain::new(Arc::new(move |method: &str, path: &str| {
+fn operators(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> Arc<Respond> {
+    Arc::new(move |method: &str, path: &str| {
         let live = gate.live();
         let mut reasons = Vec::new();
         if stopping.ordered() {
@@ -307,7 +310,7 @@ fn plain_admin(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> P
             allow: reply.allow,
             body: reply.body,
         }
-    }))
+    })
 }
 
 fn reason(what: Cause, name: &str, why: String) -> Reason {

@@ -174,7 +174,8 @@ pub fn is_our_host(listener: &Listener, host: &[u8]) -> bool {
     listener.bind.ip().is_loopback() && is_loopback_name(host)
 }
 
-fn is_loopback_name(host: &[u8]) -> bool {
+/// Whether a `Host` value names loopback.
+pub fn is_loopback_name(host: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(host) else {
         return false;
     };

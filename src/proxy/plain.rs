@@ -1,11 +1,12 @@
 //! A listener of short plain answers, without the exchange: the admin listener.
 
-use super::limits::Connections;
+use super::limits::{Connections, STUCK_CALLER};
+use crate::pipeline::locate::is_loopback_name;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
 use pingora::apps::{HttpServerApp, ReusedHttpStream};
-use pingora::http::ResponseHeader;
+use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use pingora_timeout::timeout;
@@ -30,12 +31,22 @@ pub type Respond = dyn Fn(&str, &str) -> PlainReply + Send + Sync;
 /// Answers every request by one function and closes the connection.
 pub struct Plain {
     respond: Arc<Respond>,
+    /// It listens on loopback, so that only this machine's programs are to ask.
+    loopback: bool,
 }
 
 impl Plain {
-    /// Answers by `respond`.
-    pub fn new(respond: Arc<Respond>) -> Plain {
-        Plain { respond }
+    /// Answers by `respond`, on a listener that is on loopback or not.
+    pub fn new(respond: Arc<Respond>, loopback: bool) -> Plain {
+        Plain { respond, loopback }
+    }
+
+    /// Whether a browser asks for a page of somebody else's: one that says so, or one that was
+    /// led here by a name that is made to resolve to loopback.
+    fn is_led_here(&self, head: &RequestHeader) -> bool {
+        let ours = |host: &http::HeaderValue| is_loopback_name(host.as_bytes());
+        let host = head.headers.get(HOST);
+        head.headers.contains_key(ORIGIN) || self.loopback && !host.is_some_and(ours)
     }
 }
 
@@ -54,10 +65,20 @@ impl HttpServerApp for Plain {
             return None;
         }
         session.set_keepalive(None);
+        session.set_write_timeout(Some(STUCK_CALLER));
         let head = session.req_header();
         let target = String::from_utf8_lossy(head.raw_path());
         let path = target.split('?').next().unwrap_or_default();
-        let reply = (self.respond)(head.method.as_str(), path);
+        let reply = if self.is_led_here(head) {
+            PlainReply {
+                status: 421,
+                content_type: "text/plain; charset=utf-8",
+                allow: None,
+                body: "not for pages of others\n".to_owned(),
+            }
+        } else {
+            (self.respond)(head.method.as_str(), path)
+        };
         let head_only = head.method == http::Method::HEAD;
         if write(&mut session, reply, head_only).await.is_ok() {
             let _ = session.finish().await;

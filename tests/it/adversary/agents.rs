@@ -245,3 +245,26 @@ async fn a_large_event_about_anothers_task_is_never_completed() {
     let outcomes = rig.outcomes(2).await;
     assert_eq!(outcomes[1]["response"]["malformed"], "foreign_id");
 }
+
+/// A status that has no body ends with its header, and what the agent sends all the same is
+/// nobody's.
+#[tokio::test]
+async fn a_status_without_a_body_has_none() {
+    let with_body =
+        |status: &str| format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\nEVIL!").into_bytes();
+    let rig = Rig::new([
+        Act::Answer(with_body("304 Not Modified")),
+        Act::Answer(with_body("204 No Content")),
+        Act::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec()),
+    ])
+    .await;
+    let bearer = format!("Bearer {}", rig.token("carol", Grant::Full));
+    let fields = [("Authorization", bearer.as_str())];
+    let mut client = rig.client().await;
+    for (status, body) in [(304, ""), (204, ""), (200, "ok")] {
+        let head = request_head("GET", "/agents/pr-agent/config", &fields, None);
+        client.send(head.as_bytes()).await.unwrap();
+        let answer = client.response().await.unwrap();
+        assert_eq!((answer.status, answer.text().as_str()), (status, body));
+    }
+}

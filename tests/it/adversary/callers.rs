@@ -153,3 +153,81 @@ async fn a_target_has_one_path() {
         }
     }
 }
+
+/// One field said twice, in whatever case, is said to nobody.
+#[tokio::test]
+async fn what_is_said_twice_is_refused() {
+    let stand = Stand::new().await;
+    let token = stand.reviewer();
+    let body = message("SendMessage", "hello", "hi", &[]);
+    let version = ("A2A-Version", "1.0");
+    type Fields<'a> = &'a [(&'a str, &'a str)];
+    let table: &[(&str, Fields<'_>)] = &[
+        (RPC, &[version, ("a2a-version", "0.3")]),
+        (RPC, &[version, ("a2a-version", "1.0")]),
+        (RPC, &[("A2A-Version", "1.0, 0.3")]),
+        ("/agents/pr-agent/a2a?A2A-Version=0.3", &[version]),
+        ("/agents/pr-agent/a2a?A2A-Version=1.0&a2a-version=0.3", &[]),
+        (
+            "/agents/pr-agent/a2a?A2A-Version=1.0&A2A%2dVersion=1.0",
+            &[],
+        ),
+        (RPC, &[version, ("content-type", "application/json")]),
+        (RPC, &[version, ("Content-Encoding", "gzip")]),
+        (RPC, &[version, ("authorization", "Bearer x")]),
+        ("/agents/pr-agent/a2a?access%5Ftoken=x", &[version]),
+    ];
+    for (path, fields) in table {
+        let before = stand.counted();
+        let mut client = Client::connect(stand.gateway.address).await.unwrap();
+        let answer = client
+            .post_json(path, Some(&token), fields, &body)
+            .await
+            .unwrap();
+        let shown = format!("{path} {fields:?}");
+        assert_eq!(stand.counted(), before, "{shown}: {}", answer.text());
+        assert!(
+            answer.json()["error"].is_object(),
+            "{shown}: {}",
+            answer.text()
+        );
+    }
+}
+
+/// `deny_status: 200` changes the status of a decision and of nothing before it.
+#[tokio::test]
+async fn a_denial_in_200_is_a_denial_all_the_same() {
+    let stand = Stand::with(crate::calls::POLICY, |yaml| {
+        yaml.replacen(
+            "    publish: true\n",
+            "    publish: true\n    deny_status: 200\n",
+            1,
+        )
+    })
+    .await;
+    let body = message("SendMessage", "review-diff", "hi", &[]);
+    let author = stand.token("alice", "author");
+    let before = stand.counted();
+    let denied = stand.call(&author, "SendMessage", &body).await;
+    stand.assert_refused(before, &denied, 200, "denied");
+    assert!(denied.json()["error"].is_object() && denied.json()["result"].is_null());
+    let record = stand.gateway.refusal(1).await;
+    assert_eq!(
+        (&record["http_status"], &record["decision"]["effect"]),
+        (&json!(200), &json!("deny"))
+    );
+    let stranger = stand.post(None, &[], &body).await;
+    stand.assert_refused(before, &stranger, 401, "a stranger");
+    let bearer = format!("Bearer {author}");
+    let mut client = Client::connect(stand.gateway.address).await.unwrap();
+    let backend = client
+        .request(
+            "GET",
+            "/agents/pr-agent/config",
+            &[("Authorization", &bearer)],
+            b"",
+        )
+        .await
+        .unwrap();
+    stand.assert_refused(before, &backend, 403, "the backend surface");
+}

@@ -267,3 +267,31 @@ async fn an_old_caller_gets_a_reply_without_chunks() {
         assert!(answer.text().contains(text), "{}", answer.text());
     }
 }
+
+/// A caller that leaves within its body is recorded once, and the agent hears nothing of it.
+#[tokio::test]
+async fn a_caller_that_leaves_within_its_body_is_one_refusal() {
+    let stand = Stand::new().await;
+    let bearer = format!("Bearer {}", stand.reviewer());
+    let fields = [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+    ];
+    let before = stand.counted();
+    let mut client = Client::connect(stand.gateway.address).await.unwrap();
+    let head = request_head("POST", RPC, &fields, Some(1000));
+    client
+        .send((head + "{\"jsonrpc\"").as_bytes())
+        .await
+        .unwrap();
+    drop(client);
+    let record = stand.gateway.refusal(1).await;
+    assert_eq!(record["decision"]["reason"], "caller_left", "{record}");
+    assert_eq!(record["delivery"], "not_attempted");
+    // Whatever else would be written about it is written before a later request is.
+    let answer = stand.post(None, &[], "{}").await;
+    stand.assert_refused(before, &answer, 401, "no token");
+    stand.gateway.refusal(2).await;
+    let counts = ["refusal", "intent", "outcome"].map(|kind| stand.gateway.count(kind));
+    assert_eq!(counts, [2, 0, 0]);
+}

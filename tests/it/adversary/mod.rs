@@ -6,9 +6,11 @@
 
 mod agents;
 mod callers;
+mod chunks;
 mod connections;
 mod flood;
 mod hidden;
+mod operators;
 
 use crate::calls::{POLICY, RPC, message, yaml};
 use crate::support::client::{Client, Response};
