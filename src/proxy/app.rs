@@ -11,6 +11,7 @@ use crate::pipeline::recorder::Arrival;
 use crate::pipeline::{Gate, Recorder, Rejection};
 use async_trait::async_trait;
 use http::Method;
+use http::header::TRANSFER_ENCODING;
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream, ServerApp};
 use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
@@ -107,9 +108,21 @@ impl HttpServerApp for App {
         }
         let mut settings = HttpPersistentSettings::for_session(&session);
         settings.set_user_context(Box::new(()));
+        let chunked = is_chunked(&session);
         let connection = session.finish().await.ok().flatten()?;
-        Some(ReusedHttpStream::from_reusable_stream(connection, settings))
+        if !chunked {
+            return Some(ReusedHttpStream::from_reusable_stream(connection, settings));
+        }
+        // Pingora is lenient about where chunks end (it takes an empty line for the last one), so
+        // what came together with such a body is not taken for a request.
+        let (stream, behind) = connection.into_parts();
+        let alone = behind.is_none_or(|bytes| bytes.is_empty());
+        alone.then(|| ReusedHttpStream::new(stream, Some(settings)))
     }
+}
+
+fn is_chunked(session: &ServerSession) -> bool {
+    session.req_header().headers.contains_key(TRANSFER_ENCODING)
 }
 
 impl App {
@@ -189,6 +202,10 @@ impl App {
     ) -> bool {
         match failure {
             Failure::Rejected(rejection) => {
+                if is_chunked(session) {
+                    // Where a refused body ends is not worth a doubt.
+                    session.set_keepalive(None);
+                }
                 let (status, sent) =
                     reply::reject(session, recorder.request_id.as_str(), &rejection).await;
                 recorder.refused(&rejection, status);

@@ -17,7 +17,7 @@ use crate::pipeline::metrics::Phase;
 use crate::pipeline::relate::release;
 use crate::pipeline::{Recorder, Rejection};
 use bytes::Bytes;
-use http::header::{HOST, TRANSFER_ENCODING};
+use http::header::HOST;
 use pingora::protocols::http::ServerSession;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,11 +29,6 @@ pub async fn serve(
     recorder: &mut Recorder,
 ) -> Result<(), Failure> {
     check(session).map_err(Failure::Rejected)?;
-    if session.req_header().headers.contains_key(TRANSFER_ENCODING) {
-        // Pingora is lenient about where chunks end (it takes an empty line for the last one).
-        // Nothing that follows such a body is taken for a request.
-        session.set_keepalive(None);
-    }
     let head = session.req_header();
     let host = head.headers.get(HOST).map_or(&b""[..], |h| h.as_bytes());
     if !is_our_host(&app.listener, host) {

@@ -98,3 +98,24 @@ async fn extensions_pass_and_trailers_stay() {
         assert!(head.contains("a2a-version: 1.0"), "{head}");
     }
 }
+
+/// A good chunked call is answered; what came together with it is not taken for a request.
+#[tokio::test]
+async fn nothing_that_comes_with_a_chunked_body_is_a_request() {
+    let stand = Stand::new().await;
+    let bearer = format!("Bearer {}", stand.reviewer());
+    let body = message("SendMessage", "hello", "hi", &[]);
+    let fields = [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+        ("A2A-Version", "1.0"),
+        ("Transfer-Encoding", "chunked"),
+    ];
+    let head = request_head("POST", RPC, &fields, None);
+    let one = format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let mut client = Client::connect(stand.gateway.address).await.unwrap();
+    client.send(format!("{one}{one}").as_bytes()).await.unwrap();
+    assert_eq!(client.response().await.unwrap().status, 200);
+    assert!(client.is_closed().await);
+    assert_eq!(stand.counted(), (1, 1));
+}

@@ -205,7 +205,7 @@ async fn bodies_pass_byte_for_byte_up_to_the_limit() {
     for size in [1, 100_000, 5_000_000] {
         let body = message("SendMessage", "review-diff", &"z".repeat(size), &[]);
         let mut client = Client::connect(stand.gateway.address).await.unwrap();
-        for chunked in [false, true, false] {
+        for chunked in [false, false, false, true, true, true] {
             let response = if chunked {
                 let mut all = fields.to_vec();
                 all.push(("Transfer-Encoding", "chunked"));
@@ -227,11 +227,6 @@ async fn bodies_pass_byte_for_byte_up_to_the_limit() {
                     .unwrap()
             };
             assert_eq!(response.status, 200, "{size}, chunked {chunked}");
-            if chunked {
-                // Nothing behind a chunked body is taken for a request.
-                assert_eq!(response.field("connection"), Some("close"));
-                client = Client::connect(stand.gateway.address).await.unwrap();
-            }
             assert_eq!(stand.agent.requests().pop().unwrap().body, body.as_bytes());
         }
     }
