@@ -156,8 +156,8 @@ fn measure(quick: bool, program: &Path) -> Fallible<()> {
             return Err(format!("{sent} calls but {intents} intents").into());
         }
         println!("{intents} intents in the journal for {sent} answered calls");
-        gateway.stop()?;
-        empty.stop()?;
+        gateway.stop().await?;
+        empty.stop().await?;
         summarize(&all);
         Ok(())
     })

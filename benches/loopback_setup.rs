@@ -150,8 +150,9 @@ impl Running {
         Ok(Duration::from_millis(ticks * 10))
     }
 
-    /// As an operator stops it; an error when it does not end well.
-    pub(crate) fn stop(&self) -> Fallible<()> {
+    /// As an operator stops it; an error when it does not end well. The agent must go on meanwhile,
+    /// as calls that were under way are finished first.
+    pub(crate) async fn stop(&self) -> Fallible<()> {
         let Some(mut child) = self.0.take() else {
             return Ok(());
         };
@@ -164,7 +165,7 @@ impl Running {
                     false => Err(format!("a server ended with {status}").into()),
                 };
             }
-            std::thread::sleep(Duration::from_millis(10));
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         self.0.set(Some(child));
         Err("a server did not end".into())

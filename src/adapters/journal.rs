@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use writer::{Entry, Writer};
 
 /// How long a record may be under way before readiness says so.
@@ -206,7 +207,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, entry: Entry) {
+    fn push(self: &Arc<Self>, entry: Entry) {
         let mut queue = self.lock();
         let refused = if queue.closed {
             Some(JournalError::Failed)
@@ -240,8 +241,24 @@ impl Shared {
         }
         drop(queue);
         if wake {
-            self.filled.notify_one();
+            self.wake_soon();
         }
+    }
+
+    /// Wakes the thread when the other requests that are ready have queued their records too: one
+    /// batch for all of them costs one wake, one write and one answer's wake instead of one each.
+    fn wake_soon(self: &Arc<Self>) {
+        let waking = Waking(Arc::clone(self));
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            let _waking = waking;
+            // The first resumes behind what was ready when the record came, the second behind what
+            // became ready meanwhile; neither waits for anything.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
     }
 
     /// Swaps the queued records into `batch`, which is empty; waits for some, with `patience` only
@@ -309,6 +326,16 @@ impl Shared {
         };
         queue.wake = Wake::Never;
         (queue, true)
+    }
+}
+
+/// Wakes the thread when it is dropped, however that comes about: a runtime that shuts down drops
+/// its tasks without running them.
+struct Waking(Arc<Shared>);
+
+impl Drop for Waking {
+    fn drop(&mut self) {
+        self.0.filled.notify_one();
     }
 }
 

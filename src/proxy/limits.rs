@@ -63,10 +63,11 @@ pub fn check_head(
     if *method == Method::CONNECT {
         return Err((Fault::MethodNotAllowed, "connect_method"));
     }
-    if has_bare_line_feed(raw) {
+    let survey = survey(raw);
+    if survey.bare_line_feed {
         return Err((Fault::BadRequest, "bare_line_feed"));
     }
-    check_framing(version, headers, raw)?;
+    check_framing(version, headers, &survey)?;
     check_host(headers, target)?;
     if let Some(expect) = headers.get(EXPECT)
         && !expect.as_bytes().eq_ignore_ascii_case(b"100-continue")
@@ -76,17 +77,43 @@ pub fn check_head(
     Ok(())
 }
 
-fn has_bare_line_feed(raw: &[u8]) -> bool {
-    raw.iter()
-        .enumerate()
-        .any(|(at, &byte)| byte == b'\n' && (at == 0 || raw[at - 1] != b'\r'))
+/// What only the raw bytes of a head tell.
+#[derive(Default)]
+struct Survey {
+    bare_line_feed: bool,
+    /// Lines of `Content-Length`, and of `Transfer-Encoding`.
+    lengths: usize,
+    codings: usize,
+}
+
+/// Looks at every byte once: heads are the larger half of many requests.
+fn survey(raw: &[u8]) -> Survey {
+    let mut survey = Survey::default();
+    let mut first = true;
+    for line in raw.split_inclusive(|&b| b == b'\n') {
+        survey.bare_line_feed |= line.ends_with(b"\n") && !line.ends_with(b"\r\n");
+        if !std::mem::take(&mut first) {
+            survey.lengths += usize::from(has_name(line, b"content-length"));
+            survey.codings += usize::from(has_name(line, b"transfer-encoding"));
+        }
+    }
+    survey
+}
+
+/// Whether a line carries the field `name` (lower case).
+fn has_name(line: &[u8], name: &[u8]) -> bool {
+    line.get(..name.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(name))
+        && line[name.len()..]
+            .iter()
+            .find(|b| !matches!(b, b' ' | b'\t'))
+            == Some(&b':')
 }
 
 /// RFC 9112 section 6.3: one framing, stated once. Pingora removes `Content-Length` beside
 /// `Transfer-Encoding` and collapses equal lengths, so the raw head is what is looked at.
-fn check_framing(version: Version, headers: &HeaderMap, raw: &[u8]) -> Result<(), HeadFault> {
-    let lengths = count_lines(raw, b"content-length");
-    let codings = count_lines(raw, b"transfer-encoding");
+fn check_framing(version: Version, headers: &HeaderMap, survey: &Survey) -> Result<(), HeadFault> {
+    let (lengths, codings) = (survey.lengths, survey.codings);
     if lengths > 1 {
         return Err((Fault::BadRequest, "two_lengths"));
     }
@@ -144,21 +171,6 @@ fn strip_prefix_ignoring_case<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [
     let head = text.get(..prefix.len())?;
     head.eq_ignore_ascii_case(prefix)
         .then(|| &text[prefix.len()..])
-}
-
-/// How many lines of `raw` carry the field `name` (lower case).
-fn count_lines(raw: &[u8], name: &[u8]) -> usize {
-    raw.split(|&b| b == b'\n')
-        .skip(1)
-        .filter(|line| {
-            line.len() > name.len()
-                && line[..name.len()].eq_ignore_ascii_case(name)
-                && line[name.len()..]
-                    .iter()
-                    .find(|b| !matches!(b, b' ' | b'\t'))
-                    == Some(&b':')
-        })
-        .count()
 }
 
 #[cfg(test)]

@@ -1,13 +1,21 @@
 //! The order to stop, and how many requests are still under way.
 
 use std::sync::Arc;
-use tokio::sync::watch;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{Notify, watch};
 
 /// Shared by all listeners of a process.
 #[derive(Clone)]
 pub struct Stopping {
     order: Arc<watch::Sender<Order>>,
-    under_way: Arc<watch::Sender<usize>>,
+    under_way: Arc<UnderWay>,
+}
+
+/// A counter and not a watch: every request touches it twice, and hardly ever does anybody look.
+#[derive(Default)]
+struct UnderWay {
+    count: AtomicUsize,
+    none: Notify,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -20,14 +28,14 @@ enum Order {
 }
 
 /// One request under way.
-pub struct Ticket(Arc<watch::Sender<usize>>);
+pub struct Ticket(Arc<UnderWay>);
 
 impl Stopping {
     /// Nobody has ordered anything yet.
     pub fn new() -> Stopping {
         Stopping {
             order: Arc::new(watch::Sender::new(Order::GoOn)),
-            under_way: Arc::new(watch::Sender::new(0)),
+            under_way: Arc::default(),
         }
     }
 
@@ -70,19 +78,25 @@ impl Stopping {
 
     /// A request begins.
     pub fn enter(&self) -> Ticket {
-        self.under_way.send_modify(|count| *count += 1);
+        self.under_way.count.fetch_add(1, Ordering::AcqRel);
         Ticket(self.under_way.clone())
     }
 
     /// How many requests are under way.
     pub fn under_way(&self) -> usize {
-        *self.under_way.borrow()
+        self.under_way.count.load(Ordering::Acquire)
     }
 
     /// Resolves when no request is under way.
     pub async fn drained(&self) {
-        let mut watch = self.under_way.subscribe();
-        let _ = watch.wait_for(|count| *count == 0).await;
+        loop {
+            let none = self.under_way.none.notified();
+            // Made before the count is read, so the last request cannot end unnoticed between.
+            if self.under_way() == 0 {
+                return;
+            }
+            none.await;
+        }
     }
 }
 
@@ -94,7 +108,9 @@ impl Default for Stopping {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.none.notify_waiters();
+        }
     }
 }
 
