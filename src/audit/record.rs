@@ -406,6 +406,9 @@ pub struct Response<'a> {
     /// What was malformed: a code of the closed set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub malformed: Option<&'a str>,
+    /// The reply said no length, so its end cannot be told from a broken connection.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended_by_close: bool,
 }
 
 /// Durations of one call.

@@ -28,6 +28,8 @@ pub struct ReplyNote {
     pub events: u64,
     /// What was malformed.
     pub malformed: Option<&'static str>,
+    /// The reply said no length.
+    pub ended_by_close: bool,
     /// Something was too large to be judged whole.
     pub unjudged: bool,
     /// The task that the reply is about.

@@ -222,6 +222,7 @@ impl Recorder {
                 events: reply.events,
                 judged: reply.judged(),
                 malformed: reply.malformed,
+                ended_by_close: reply.ended_by_close,
             }),
             task_id: reply.task_id.as_deref().map(Id),
             context_id: reply.context_id.as_deref().map(Id),

@@ -2,7 +2,9 @@
 
 use super::headers::downstream_head;
 use super::released::{Released, is_between_events};
-use super::reply_head::{declared_length, is_encoded, is_event_stream, is_unusable};
+use super::reply_head::{
+    declared_length, ends_by_close, has_two_types, is_encoded, is_event_stream, is_unusable,
+};
 use super::send::{Upstream, gone};
 use crate::a2a::Dialect;
 use crate::a2a::reader::{Event, Expectation, Piece, Reader};
@@ -125,10 +127,15 @@ impl Relay<'_> {
         if is_unusable(head) {
             return Relayed::refused(Ended::Other, false, Fault::BadGateway);
         }
+        observer.note.ended_by_close = ends_by_close(head);
         self.event_stream = is_event_stream(head);
         let Some(mut expectation) = self.plan.expectation.clone() else {
             return self.pass(caller, observer).await;
         };
+        if has_two_types(head) {
+            observer.note.malformed = Some("two_content_types");
+            return Relayed::refused(Ended::Malformed, false, Fault::InvalidAgentResponse);
+        }
         if is_encoded(head) {
             observer.note.malformed = Some("encoded_reply");
             return Relayed::refused(Ended::Malformed, false, Fault::InvalidAgentResponse);

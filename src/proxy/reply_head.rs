@@ -41,3 +41,23 @@ pub(super) fn declared_length(head: &ResponseHeader) -> Option<usize> {
         .parse()
         .ok()
 }
+
+/// Two media types: who reads the reply may take either.
+pub(super) fn has_two_types(head: &ResponseHeader) -> bool {
+    head.headers
+        .get_all(header::CONTENT_TYPE)
+        .iter()
+        .nth(1)
+        .is_some()
+}
+
+/// Whether the connection's end is the only end of the body (RFC 9112 section 6.3).
+pub(super) fn ends_by_close(head: &ResponseHeader) -> bool {
+    let bodiless = matches!(
+        head.status,
+        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+    );
+    !bodiless
+        && !head.headers.contains_key(header::CONTENT_LENGTH)
+        && !head.headers.contains_key(header::TRANSFER_ENCODING)
+}

@@ -161,6 +161,7 @@ fn an_outcome_says_how_far_it_got_and_what_came_back() {
             events: 2,
             judged: Judged::Ok,
             malformed: None,
+            ended_by_close: false,
         }),
         task_id: Some(Id("t1")),
         context_id: None,

@@ -54,6 +54,14 @@ async fn what_the_agent_says_of_itself_is_not_passed_on() {
             -32006,
         ),
         (
+            answer(
+                "200 OK\r\nContent-Type: application/json\r\nContent-Type: text/html",
+                good,
+            ),
+            200,
+            -32006,
+        ),
+        (
             answer("200 OK\r\nContent-Type: application/json", "[]"),
             200,
             -32006,
@@ -180,4 +188,27 @@ async fn a_large_reply_streams_through_unchanged() {
     let outcome = exchange.outcome().await;
     assert_eq!(outcome["response"]["judged"], "unjudged");
     assert_eq!(outcome["task_id"], "t1");
+}
+
+/// A reply without a length passes; the record says that its end proves nothing.
+#[tokio::test]
+async fn a_reply_that_ends_by_close_is_told() {
+    let good = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let plain = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{good}");
+    for (bytes, told) in [(plain.into_bytes(), true), (json_answer(200, good), false)] {
+        let agent = RawAgent::start([Act::AnswerThenClose(bytes)]).await;
+        let exchange = Exchange::start(agent.address, patient());
+        let mut client = Client::connect(exchange.address).await.unwrap();
+        let response = client
+            .post_json("/", None, &[], &call("SendMessage", 1))
+            .await
+            .unwrap();
+        assert_eq!((response.status, response.text()), (200, good.to_owned()));
+        let outcome = exchange.outcome().await;
+        assert_eq!(
+            outcome["response"]["ended_by_close"] == true,
+            told,
+            "{outcome}"
+        );
+    }
 }
