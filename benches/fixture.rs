@@ -26,6 +26,9 @@ pub struct Fixture {
     pub folder: TempDir,
 }
 
+/// Agents whose rules stand in one policy file.
+const AGENTS_PER_FILE: usize = 100;
+
 /// Loads a configuration with so many agents, the same number of rules for each.
 pub fn fixture(agents: usize, algorithm: DevAlgorithm) -> Result<Fixture, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
@@ -45,13 +48,17 @@ issuers:
       role: {{path: [role], type: string}}
       groups: {{path: [realm_access, roles], type: string_array}}
     development: true
-policies: {{files: [policy.yaml], names: [bench]}}
+policies: {{files: [policy-*.yaml]}}
 audit: {{journal: {{dir: journal}}}}
 agents:
 "
     );
-    let mut policy = String::from("version: 1\npolicy: bench\nrules:\n");
+    let mut policy = String::new();
     for agent in 0..agents {
+        // A policy file may have 1 MiB, so that many rules stand in several.
+        if agent % AGENTS_PER_FILE == 0 {
+            policy = format!("version: 1\npolicy: bench-{agent:05}\nrules:\n");
+        }
         writeln!(
             gateway,
             "  - name: agent-{agent}\n    route: {{path: /agents/agent-{agent}}}\n    backend: {{url: http://127.0.0.1:9}}\n    skills: [review-diff, hello]\n    skill_from: [{{metadata: skillId}}]"
@@ -70,8 +77,13 @@ agents:
             policy,
             "  - id: allow-{agent}\n    allow: {{agents: [agent-{agent}], operations: [messages, tasks], skills: [review-diff]}}\n    grant: agent\n    require: {{role: {{equals: reviewer}}}}"
         )?;
+        if (agent + 1) % AGENTS_PER_FILE == 0 || agent + 1 == agents {
+            std::fs::write(
+                folder.path().join(format!("policy-{agent:05}.yaml")),
+                &policy,
+            )?;
+        }
     }
-    std::fs::write(folder.path().join("policy.yaml"), policy)?;
     let file = folder.path().join("gateway.yaml");
     std::fs::write(&file, gateway)?;
     let snapshot = load(&file)?.snapshot;
