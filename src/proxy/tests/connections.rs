@@ -35,7 +35,7 @@ fn start(connections: Connections) -> (SocketAddr, watch::Sender<bool>, Stopping
 }
 
 const SHORT: Connections = Connections {
-    head: Duration::from_millis(200),
+    head: Duration::from_millis(600),
     idle: 1,
     open: 3,
 };

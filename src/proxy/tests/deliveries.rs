@@ -57,7 +57,7 @@ fn says(came: &Came, status: u16, code: i64, delivery: &str, reached: &str, ende
 #[tokio::test]
 async fn refused_connection() {
     let port = RefusingPort::new();
-    let exchange = Exchange::start(port.address, quick());
+    let exchange = Exchange::start(port.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
     let response = client
         .post_json("/", None, &[], &call("SendMessage", 1))
@@ -79,7 +79,7 @@ async fn refused_connection() {
 #[tokio::test]
 async fn closes_at_once() {
     let agent = RawAgent::start([Act::Close]).await;
-    let came = one(&agent, quick(), &call("SendMessage", 1)).await;
+    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
     says(
         &came,
         502,
@@ -93,7 +93,7 @@ async fn closes_at_once() {
 #[tokio::test]
 async fn resets_at_once() {
     let agent = RawAgent::start([Act::Reset]).await;
-    let came = one(&agent, quick(), &call("SendMessage", 1)).await;
+    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
     assert_eq!(came.status, 502);
     // The reset may arrive before our first write is made, or after the kernel took it.
     let delivery = came.outcome["delivery"].as_str().unwrap();
@@ -107,7 +107,7 @@ async fn resets_at_once() {
 #[tokio::test]
 async fn reads_the_header_only_and_closes() {
     let agent = RawAgent::start([Act::HeadThenClose]).await;
-    let came = one(&agent, quick(), &call("SendMessage", 1)).await;
+    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
     says(
         &came,
         502,
@@ -134,7 +134,7 @@ async fn never_reads_a_large_body() {
 #[tokio::test]
 async fn reads_all_and_closes_and_is_not_asked_twice() {
     let agent = RawAgent::start([Act::ReadThenClose, Act::Answer(json_answer(200, ANSWER))]).await;
-    let came = one(&agent, quick(), &call("SendMessage", 1)).await;
+    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
     says(
         &came,
         502,
@@ -164,7 +164,7 @@ async fn reads_all_and_hangs() {
 async fn dies_in_the_middle_of_a_unary_reply() {
     let cut = json_answer(200, ANSWER);
     let agent = RawAgent::start([Act::AnswerThenClose(cut[..cut.len() - 9].to_vec())]).await;
-    let came = one(&agent, quick(), &call("SendMessage", 1)).await;
+    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
     says(
         &came,
         502,
