@@ -1,14 +1,15 @@
 //! From the bytes of a request to a [`portcullis::a2a::Call`], and the SHA-256 that its record has.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
+use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use http::{HeaderMap, HeaderValue};
-use portcullis::a2a::{Binding, ReadRules, Version, Versions, head, parse};
+use http::{HeaderMap, HeaderValue, Method};
+use portcullis::a2a::{Binding, ReadRules, Request, Version, Versions, parse};
 use portcullis::pipeline::admit::body_hash;
 use serde_json::json;
 use std::hint::black_box;
 
-fn send_message(size: usize) -> Vec<u8> {
+fn send_message(size: usize) -> Bytes {
     let with_text = |length: usize| {
         json!({
             "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {
@@ -23,7 +24,7 @@ fn send_message(size: usize) -> Vec<u8> {
         .to_string()
     };
     let bare = with_text(0).len();
-    with_text(size.saturating_sub(bare)).into_bytes()
+    with_text(size.saturating_sub(bare)).into()
 }
 
 fn bench(c: &mut Criterion) {
@@ -42,10 +43,16 @@ fn bench(c: &mut Criterion) {
         group.throughput(Throughput::Bytes(body.len() as u64));
         group.bench_with_input(BenchmarkId::new("send_message", size), &body, |b, body| {
             b.iter(|| {
-                let said = head::read(black_box(&headers), None);
-                let call = said.and_then(|head| parse(Binding::JsonRpc, &head, body, &rules));
-                assert!(call.is_ok());
-                call
+                let request = Request {
+                    method: &Method::POST,
+                    path: "",
+                    query: None,
+                    headers: black_box(&headers),
+                    body,
+                };
+                let reading = parse(Binding::JsonRpc, &request, &rules);
+                assert!(reading.is_ok());
+                reading
             });
         });
         group.bench_with_input(BenchmarkId::new("sha256", size), &body, |b, body| {

@@ -95,7 +95,7 @@ pub struct Malformed {
 }
 
 /// Every code of [`Malformed`]. Codes are never renamed: records keep them.
-pub const MALFORMED_CODES: [&str; 66] = [
+pub const MALFORMED_CODES: [&str; 67] = [
     // The text, as [`super::strict_json::JsonFault`] has it.
     "bad_utf8",
     "bom",
@@ -109,6 +109,7 @@ pub const MALFORMED_CODES: [&str; 66] = [
     "lone_surrogate",
     "number",
     // The head.
+    "not_a_post",
     "content_type_missing",
     "content_type_twice",
     "content_type_bytes",

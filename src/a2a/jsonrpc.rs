@@ -7,9 +7,10 @@
 
 use super::call::{Call, Malformed, ReadRules};
 use super::fault::{Entry, Fault};
-use super::head::Head;
+use super::head::{self, Head};
 use super::operation::{Binding, Dialect, Version};
 use super::payload_json::{self, ENVELOPE, Stop, Unknown};
+use super::request::{Reading, Request};
 use super::strict_json::{Cursor, JsonFault, Kind, REQUEST_DEPTH};
 use super::wire::{self, Spelling};
 use bytes::Bytes;
@@ -21,7 +22,19 @@ const MAX_RPC_ID: usize = 256;
 ///
 /// # Errors
 /// [`Malformed`], with the id whenever one could be read without doubt.
-pub fn parse(head: &Head, body: &[u8], rules: &ReadRules) -> Result<Call, Malformed> {
+pub(super) fn read(request: &Request<'_>, rules: &ReadRules) -> Result<Reading, Malformed> {
+    if *request.method != http::Method::POST {
+        return Err(Malformed::before_body(
+            Fault::MethodNotAllowed,
+            "not_a_post",
+        ));
+    }
+    let head = head::read(request.headers, request.query)?;
+    let call = parse(&head, request.body, rules)?;
+    Ok(Reading::new(call, &head, Box::default()))
+}
+
+fn parse(head: &Head, body: &[u8], rules: &ReadRules) -> Result<Call, Malformed> {
     match Envelope::read(body, rules) {
         Ok(envelope) => envelope.judge(head, rules),
         Err(Stop::Json(JsonFault::DuplicateKey)) => Err(doubled(head, body)),

@@ -9,6 +9,7 @@ mod byte_run;
 pub mod call;
 pub mod card;
 pub mod fault;
+mod grpc;
 pub mod head;
 mod json_number;
 mod json_scan;
@@ -20,6 +21,8 @@ pub mod reader;
 mod reply_facts;
 mod reply_json;
 mod reply_names;
+pub mod request;
+mod rest;
 mod sse;
 pub mod strict_json;
 mod unary;
@@ -29,30 +32,39 @@ use bytes::Bytes;
 
 pub use call::{Call, Malformed, ReadRules, SkillMention};
 pub use fault::Fault;
+pub use grpc::GrpcStatus;
 pub use head::Head;
 pub use operation::{Binding, Dialect, Operation, OperationGroup, Version, Versions};
 pub use reader::{ArtifactNote, Event, EventKind, Expectation, Piece, Reader, TaskState};
+pub use request::{Reading, Request};
 
 /// The media type of every answer of ours that has a JSON body.
 pub const JSON: &str = "application/json";
+/// The media type of every gRPC answer of ours.
+pub const GRPC: &str = "application/grpc";
 
 /// Reads one request of `binding`.
 ///
 /// # Errors
-/// [`Malformed`]: the bytes are not one clear call that `rules` admits. A binding that is not
-/// served is [`Fault::UnsupportedOperation`].
+/// [`Malformed`]: it is not one clear call that `rules` admits.
 pub fn parse(
     binding: Binding,
-    head: &Head,
-    body: &[u8],
+    request: &Request<'_>,
     rules: &ReadRules,
-) -> Result<Call, Malformed> {
+) -> Result<Reading, Malformed> {
     match binding {
-        Binding::JsonRpc => jsonrpc::parse(head, body, rules),
-        Binding::Rest | Binding::Grpc => Err(Malformed::before_body(
-            Fault::UnsupportedOperation,
-            "binding_not_served",
-        )),
+        Binding::JsonRpc => jsonrpc::read(request, rules),
+        Binding::Rest => rest::read(request, rules),
+        Binding::Grpc => grpc::read(request, rules),
+    }
+}
+
+/// Whether a path below an interface of `binding` is one of its operations', whatever the method.
+pub fn is_served(binding: Binding, below: &str) -> bool {
+    match binding {
+        Binding::JsonRpc => below.is_empty(),
+        Binding::Rest => rest::is_served(below),
+        Binding::Grpc => grpc::is_served(below),
     }
 }
 
@@ -65,6 +77,8 @@ pub struct Answer {
     pub content_type: &'static str,
     /// The body; the same bytes for the same fault, dialect and id.
     pub body: Bytes,
+    /// For gRPC: what the trailers say. The answer is these alone, with an empty body.
+    pub grpc: Option<GrpcStatus>,
 }
 
 /// Says `fault` in the caller's dialect. `rpc_id` is the JSON text of the id to echo, `None` for
@@ -79,15 +93,31 @@ pub fn render(fault: Fault, dialect: Option<Dialect>, rpc_id: Option<&str>) -> A
             status: entry.rpc_status,
             content_type: JSON,
             body: jsonrpc::render(entry, version, rpc_id),
+            grpc: None,
         },
         Some(Dialect {
-            binding: Binding::Rest | Binding::Grpc,
-            ..
-        })
-        | None => Answer {
+            binding: Binding::Rest,
+            version,
+        }) => Answer {
+            status: entry.rest_status,
+            content_type: JSON,
+            body: rest::render(entry, version),
+            grpc: None,
+        },
+        Some(Dialect {
+            binding: Binding::Grpc,
+            version,
+        }) => Answer {
+            status: 200,
+            content_type: GRPC,
+            body: Bytes::new(),
+            grpc: Some(grpc::render(entry, version)),
+        },
+        None => Answer {
             status: entry.rest_status,
             content_type: JSON,
             body: Bytes::from_static(entry.plain.as_bytes()),
+            grpc: None,
         },
     }
 }

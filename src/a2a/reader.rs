@@ -1,6 +1,6 @@
 //! Incremental reading of an agent's reply: bytes in, judged pieces out.
 
-use super::operation::{Operation, Version};
+use super::operation::{Dialect, Operation};
 use super::reply_json::{Codes, Probe};
 use super::sse::EventStream;
 use super::unary::Unary;
@@ -102,8 +102,10 @@ pub enum Piece {
 /// What a reply is expected to be.
 #[derive(Debug, Clone)]
 pub struct Expectation {
-    /// The version that was asked in.
-    pub version: Version,
+    /// The dialect that was asked in.
+    pub dialect: Dialect,
+    /// The HTTP status of the reply.
+    pub http_status: u16,
     /// The operation that was asked for.
     pub operation: Operation,
     /// The JSON-RPC id that was sent, as its bytes stood.

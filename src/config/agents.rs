@@ -93,6 +93,7 @@ fn one(fields: &Mapping<'_, '_>, index: usize, name: Box<str>, route: Box<str>) 
         route,
         publish: flag("publish", false),
         backend: backend.map(|(backend, _)| backend).unwrap_or_default(),
+        other_backends: Vec::new(),
         interfaces: interfaces.unwrap_or(Interfaces::Auto),
         skills,
         skill_metadata_keys,
@@ -305,6 +306,7 @@ fn interfaces(value: &Value<'_, '_>, url_path: &str) -> Interfaces {
             backend_path,
             binding: Binding::JsonRpc,
             versions,
+            backend: 0,
         });
     }
     Interfaces::Listed(listed)

@@ -84,6 +84,8 @@ pub struct Agent {
     pub publish: bool,
     /// Where it really is.
     pub backend: Backend,
+    /// Other origins at which it has interfaces; [`Interface::backend`] counts on from these.
+    pub other_backends: Vec<Backend>,
     /// Where its interfaces come from.
     pub interfaces: Interfaces,
     /// Declared skills.
@@ -105,6 +107,18 @@ pub struct Agent {
     pub also_origins: Vec<Box<str>>,
     /// Limits.
     pub limits: Limits,
+}
+
+impl Agent {
+    /// All its backends, in the order of [`Interface::backend`].
+    pub fn backends(&self) -> impl Iterator<Item = &Backend> {
+        std::iter::once(&self.backend).chain(&self.other_backends)
+    }
+
+    /// The backend of an interface: 0 is [`Agent::backend`].
+    pub fn backend_of(&self, index: usize) -> &Backend {
+        self.backends().nth(index).unwrap_or(&self.backend)
+    }
 }
 
 /// Where an agent really is. Nothing in a card changes it.

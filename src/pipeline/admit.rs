@@ -7,7 +7,7 @@ use super::relate::{Related, Unrelated, relate, release, unavailable};
 use super::skill::{AnotherSkill, resolve};
 use super::{Challenge, Permit, Recorder, Rejection, ScopeHint};
 use crate::a2a::card::Interface;
-use crate::a2a::{Binding, Call, Dialect, Fault, Malformed, ReadRules, Version, head, parse};
+use crate::a2a::{Binding, Dialect, Fault, Malformed, ReadRules, Reading, Request, Version, parse};
 use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
 use crate::policy::{Asked, AskedSkill, Decision, Effect, Question, decide, may_ever};
@@ -26,6 +26,9 @@ pub struct Admission {
     pub permit: Permit,
     /// The version to declare to the agent.
     pub a2a_version: Option<Version>,
+    /// What follows the interface's path on the backend, with its query; empty in JSON-RPC and on
+    /// the backend surface.
+    pub path: Box<str>,
     /// What is known of the ids that it names; `None` on the backend surface.
     pub related: Option<Related>,
 }
@@ -76,6 +79,8 @@ pub struct Asking<'a> {
     pub agent: &'a Arc<Agent>,
     /// Its interface.
     pub interface: &'a Interface,
+    /// The canonical path below the interface's.
+    pub path: &'a str,
     /// Who asks.
     pub verified: &'a Arc<Verified>,
     /// The HTTP method.
@@ -91,35 +96,40 @@ pub struct Asking<'a> {
 /// Judges a call on the agent surface and records its intent.
 pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admission, Rejection> {
     let began = recorder.elapsed();
-    let (call, declared) = read(&asking)?;
+    let Reading {
+        call,
+        a2a_version,
+        path,
+    } = read(&asking)?;
     let dialect = call.dialect;
     let rpc_id = call.rpc_id.clone();
     recorder.call = Some(call);
     let began = recorder.phase(Phase::Parse, began);
-    admitted(recorder, &asking, declared, began)
+    admitted(recorder, &asking, began)
         .await
+        .map(|(permit, related)| Admission {
+            permit,
+            a2a_version,
+            path,
+            related: Some(related),
+        })
         .map_err(|rejection| rejection.in_dialect(dialect, rpc_id.as_deref()))
 }
 
-fn read(asking: &Asking<'_>) -> Result<(Call, Option<Version>), Rejection> {
+fn read(asking: &Asking<'_>) -> Result<Reading, Rejection> {
     let binding = asking.interface.binding;
-    if *asking.method != Method::POST {
-        return Err(Rejection::plain(Fault::MethodNotAllowed, "not_a_post"));
-    }
-    let said = head::read(asking.headers, asking.query).map_err(|m| malformed(m, binding))?;
     let rules = ReadRules {
         versions: asking.interface.versions,
         skill_metadata_keys: asking.agent.skill_metadata_keys.clone(),
     };
-    let call = parse(binding, &said, asking.body, &rules).map_err(|m| malformed(m, binding))?;
-    // Exactly one normalised header goes out: with a 1.0 spelling always, with a 0.3 spelling only
-    // when the caller declared it (`design.md` section 4).
-    let declared = match (said.version, call.dialect.version) {
-        (Some(version), _) => Some(version),
-        (None, Version::V1_0) => Some(Version::V1_0),
-        (None, Version::V0_3) => None,
+    let request = Request {
+        method: asking.method,
+        path: asking.path,
+        query: asking.query,
+        headers: asking.headers,
+        body: asking.body,
     };
-    Ok((call, declared))
+    parse(binding, &request, &rules).map_err(|m| malformed(m, binding))
 }
 
 fn malformed(malformed: Malformed, binding: Binding) -> Rejection {
@@ -134,9 +144,8 @@ fn malformed(malformed: Malformed, binding: Binding) -> Rejection {
 async fn admitted(
     recorder: &mut Recorder,
     asking: &Asking<'_>,
-    a2a_version: Option<Version>,
     began: Duration,
-) -> Result<Admission, Rejection> {
+) -> Result<(Permit, Related), Rejection> {
     let agent = asking.agent;
     let gate = recorder.gate().clone();
     let Some(call) = recorder.call.as_ref() else {
@@ -161,11 +170,7 @@ async fn admitted(
         Err(rejection) => Err(rejection),
     };
     match recorded {
-        Ok(permit) => Ok(Admission {
-            permit,
-            a2a_version,
-            related: Some(related),
-        }),
+        Ok(permit) => Ok((permit, related)),
         Err(rejection) => {
             // Nothing goes out, so a context that was claimed for this call is nobody's again.
             release(&*gate.ownership, agent, owner, &related).await;
@@ -238,6 +243,7 @@ pub async fn admit_backend(
     Ok(Admission {
         permit,
         a2a_version: None,
+        path: Box::default(),
         related: None,
     })
 }

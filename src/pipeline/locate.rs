@@ -4,8 +4,8 @@
 //! caller may go there.
 
 use super::{Live, Rejection};
-use crate::a2a::Fault;
 use crate::a2a::card::Interface;
+use crate::a2a::{Fault, is_served};
 use crate::audit::record::Surface;
 use crate::config::path::{CanonicalPath, PathFault, canonical};
 use crate::config::snapshot::{Agent, Interfaces, Listener};
@@ -30,6 +30,8 @@ pub enum Place {
         agent: Arc<Agent>,
         /// Which of its interfaces.
         interface: Interface,
+        /// The canonical path below the interface's public path; empty in JSON-RPC.
+        path: Box<str>,
         /// The path is also declared as a backend path: a card can never lower a path's surface.
         full_only: bool,
     },
@@ -77,8 +79,22 @@ pub struct Located {
     pub place: Place,
 }
 
-/// Finds where a request leads. `target` is the path as it came, without the query.
-pub fn locate(live: &Live, method: &Method, target: &[u8]) -> Result<Located, Rejection> {
+/// Where a request knocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Knock<'a> {
+    /// The listener.
+    pub listener: &'a Listener,
+    /// The `Host`, checked to be one of the listener's.
+    pub host: &'a [u8],
+    /// The HTTP method.
+    pub method: &'a Method,
+    /// The path as it came, without the query.
+    pub target: &'a [u8],
+}
+
+/// Finds where a request leads.
+pub fn locate(live: &Live, knock: &Knock<'_>) -> Result<Located, Rejection> {
+    let Knock { method, target, .. } = *knock;
     let text = std::str::from_utf8(target).map_err(|_| bad_path("path_not_utf8"))?;
     let path = canonical(text).map_err(|fault| bad_path(code_of(fault)))?;
     Ok(Located {
@@ -129,12 +145,8 @@ fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
         }
     }
     let declared = agent.backend_paths.iter().find(|b| *b.path == *rest);
-    let found = live
-        .cards
-        .interfaces(agent.index)
-        .iter()
-        .find(|i| *i.public_path == *rest)
-        .cloned();
+    let interfaces = live.cards.interfaces(agent.index);
+    let found = interface(&interfaces, rest);
     if found.is_none()
         && declared.is_none()
         && agent.interfaces == Interfaces::Auto
@@ -143,9 +155,10 @@ fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
         return Place::NotReady(agent.clone());
     }
     match (found, declared) {
-        (Some(interface), declared) => Place::Interface {
+        (Some((interface, below)), declared) => Place::Interface {
             agent: agent.clone(),
-            interface,
+            interface: interface.clone(),
+            path: below.into(),
             full_only: declared.is_some(),
         },
         (None, Some(declared)) if declared.methods.iter().any(|m| **m == *method.as_str()) => {
@@ -156,6 +169,22 @@ fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
         }
         (None, _) => Place::Nowhere,
     }
+}
+
+/// The interface that a path below an agent's route leads to, and the path below that: of several
+/// the one with the longest path.
+fn interface<'i, 'p>(
+    interfaces: &'i [Interface],
+    rest: &'p str,
+) -> Option<(&'i Interface, &'p str)> {
+    interfaces
+        .iter()
+        .filter_map(|interface| {
+            let below = rest.strip_prefix(&*interface.public_path)?;
+            let whole = below.is_empty() || below.starts_with('/');
+            (whole && is_served(interface.binding, below)).then_some((interface, below))
+        })
+        .min_by_key(|(_, below)| below.len())
 }
 
 fn is_card_name(path: &str) -> bool {

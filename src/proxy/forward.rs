@@ -28,6 +28,8 @@ pub struct Order {
     pub permit: Permit,
     /// The agent.
     pub agent: Arc<Agent>,
+    /// Which of the agent's backends; see [`Agent::backend_of`].
+    pub backend: usize,
     /// Path and query on the backend.
     pub target: Box<str>,
     /// The caller's bytes, as they were judged.
@@ -62,7 +64,7 @@ pub async fn forward(
     let no_peer = || answer.ended(Ended::Other, Fault::BadGateway, "unresolved");
     let peers = app
         .links
-        .peers(&recorder.live, order.agent.index)
+        .peers(&recorder.live, order.agent.index, order.backend)
         .ok_or_else(no_peer)?;
     let addresses = peers
         .resolve(clock.monotonic())
@@ -151,7 +153,7 @@ fn outbound(
 ) -> Result<Outbound, (Fault, &'static str)> {
     let head = session.req_header();
     let added = Added {
-        authority: &order.agent.backend.authority,
+        authority: &order.agent.backend_of(order.backend).authority,
         request_id: recorder.request_id.as_str(),
         a2a_version: order.a2a_version,
         content_length: (!order.body.is_empty() || head.method == http::Method::POST)
@@ -173,7 +175,8 @@ fn outbound(
 
 fn expectation(call: &Call, guard: bool) -> Expectation {
     Expectation {
-        version: call.dialect.version,
+        dialect: call.dialect,
+        http_status: 0,
         operation: call.operation,
         rpc_id: call.rpc_id.clone(),
         event_stream: false,

@@ -18,7 +18,8 @@ pub struct Links {
 
 struct Known {
     generation: u64,
-    peers: Vec<Arc<Peers>>,
+    /// By agent, then by backend of the agent.
+    peers: Vec<Vec<Arc<Peers>>>,
 }
 
 impl Links {
@@ -33,20 +34,24 @@ impl Links {
         }
     }
 
-    /// The addresses of one agent of a generation. Made once per generation, by whichever request
+    /// The addresses of one backend of an agent of a generation. Made once per generation, by whichever request
     /// comes first; a request that still runs on an older one makes its own.
-    pub fn peers(&self, live: &Live, agent: usize) -> Option<Arc<Peers>> {
+    pub fn peers(&self, live: &Live, agent: usize, backend: usize) -> Option<Arc<Peers>> {
         let snapshot = &live.snapshot;
         let known = self.peers.load();
         if known.generation == snapshot.generation {
-            return known.peers.get(agent).cloned();
+            return known.peers.get(agent)?.get(backend).cloned();
         }
         let peers: Vec<_> = snapshot
             .agents
             .iter()
-            .map(|a| Arc::new(Peers::new(&a.backend)))
+            .map(|a| {
+                a.backends()
+                    .map(|b| Arc::new(Peers::new(b)))
+                    .collect::<Vec<_>>()
+            })
             .collect();
-        let found = peers.get(agent).cloned();
+        let found = peers.get(agent).and_then(|of| of.get(backend)).cloned();
         if known.generation < snapshot.generation {
             self.peers.store(Arc::new(Known {
                 generation: snapshot.generation,

@@ -145,6 +145,7 @@ impl Relay<'_> {
             return Relayed::refused(Ended::Malformed, false, Fault::InvalidAgentResponse);
         }
         expectation.event_stream = self.event_stream;
+        expectation.http_status = head.status.as_u16();
         if self.event_stream && self.caller_here && self.send_header(caller, None).await.is_err() {
             return Relayed::broken(Ended::CallerLeft);
         }

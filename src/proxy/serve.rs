@@ -12,7 +12,7 @@ use crate::config::snapshot::Agent;
 use crate::pipeline::admit::{Admission, Asking, admit, admit_backend, body_hash, enter};
 use crate::pipeline::authenticate::authenticate;
 use crate::pipeline::cards::CardView;
-use crate::pipeline::locate::{Place, is_our_host, locate};
+use crate::pipeline::locate::{Knock, Place, is_our_host, locate};
 use crate::pipeline::metrics::Phase;
 use crate::pipeline::relate::release;
 use crate::pipeline::{Recorder, Rejection};
@@ -36,7 +36,13 @@ pub async fn serve(
     }
     check_connection(&head.headers).map_err(|(fault, code)| refuse(fault, code))?;
     let target = path_of(head.raw_path());
-    let located = locate(&recorder.live, &head.method, target).map_err(Failure::Rejected)?;
+    let knock = Knock {
+        listener: &app.listener,
+        host,
+        method: &head.method,
+        target,
+    };
+    let located = locate(&recorder.live, &knock).map_err(Failure::Rejected)?;
     recorder.phase(Phase::Locate, Duration::ZERO);
     recorder.surface = located.place.surface();
     if let Some(agent) = located.place.agent() {
@@ -73,13 +79,17 @@ async fn serve_caller(
     enter(recorder, &verified, &place).map_err(Failure::Rejected)?;
     match place {
         Place::Interface {
-            agent, interface, ..
+            agent,
+            interface,
+            path,
+            ..
         } => {
             let body = read_body(session, recorder, &agent).await?;
             let head = session.req_header();
             let asking = Asking {
                 agent: &agent,
                 interface: &interface,
+                path: &path,
                 verified: &verified,
                 method: &head.method,
                 headers: &head.headers,
@@ -87,16 +97,11 @@ async fn serve_caller(
                 body: &body,
             };
             let admission = admit(recorder, asking).await.map_err(Failure::Rejected)?;
-            go(
-                app,
-                session,
-                recorder,
-                agent,
-                interface.backend_path,
-                body,
-                admission,
-            )
-            .await
+            let target = Target {
+                backend: interface.backend,
+                path: joined(interface.backend_path, &admission.path),
+            };
+            go(app, session, recorder, agent, target, body, admission).await
         }
         Place::Backend { agent, path } => {
             let body = read_body(session, recorder, &agent).await?;
@@ -107,6 +112,10 @@ async fn serve_caller(
             let target = match query_of(session.req_header().raw_path()) {
                 Ok(Some(query)) => format!("{path}?{query}").into(),
                 Ok(None) | Err(_) => path,
+            };
+            let target = Target {
+                backend: 0,
+                path: target,
             };
             go(app, session, recorder, agent, target, body, admission).await
         }
@@ -133,13 +142,30 @@ async fn read_body(
     Ok(body)
 }
 
+/// Where a call goes.
+struct Target {
+    backend: usize,
+    /// Path and query.
+    path: Box<str>,
+}
+
+/// The path of an interface on its backend, and what is below it.
+fn joined(base: Box<str>, below: &str) -> Box<str> {
+    match below {
+        "" => base,
+        below => [base.strip_suffix('/').unwrap_or(&base), below]
+            .concat()
+            .into(),
+    }
+}
+
 /// Forwards an admitted call; a context that was claimed for it is given up if nothing reached.
 async fn go(
     app: &App,
     session: &mut ServerSession,
     recorder: &mut Recorder,
     agent: Arc<Agent>,
-    target: Box<str>,
+    target: Target,
     body: Bytes,
     admission: Admission,
 ) -> Result<(), Failure> {
@@ -147,11 +173,13 @@ async fn go(
         permit,
         a2a_version,
         related,
+        ..
     } = admission;
     let order = Order {
         permit,
         agent: agent.clone(),
-        target,
+        backend: target.backend,
+        target: target.path,
         body,
         a2a_version,
     };

@@ -13,7 +13,7 @@ use super::app::{App, Failure, check};
 use super::forward::{Order, forward};
 use super::limits::Connections;
 use super::{Links, Stopping, body, listen};
-use crate::a2a::{Binding, ReadRules, Version, Versions, head, parse};
+use crate::a2a::{Binding, ReadRules, Request, Version, Versions, parse};
 use crate::audit::record::Surface;
 use crate::config::snapshot::{Agent, Limits, Snapshot};
 use crate::pipeline::recorder::Arrival;
@@ -192,13 +192,21 @@ async fn line(
         },
         ..ReadRules::default()
     };
-    let said = head::read(&session.req_header().headers, None).unwrap();
-    recorder.call = Some(parse(Binding::JsonRpc, &said, &body, &rules).unwrap());
+    let request = Request {
+        method: &session.req_header().method,
+        path: "",
+        query: None,
+        headers: &session.req_header().headers,
+        body: &body,
+    };
+    let reading = parse(Binding::JsonRpc, &request, &rules).unwrap();
+    recorder.call = Some(reading.call);
     let recorded = recorder.intend().await.unwrap();
     let permit = Permit::for_exchange_tests(&recorded);
     let order = Order {
         permit,
         agent,
+        backend: 0,
         target: "/".into(),
         body,
         a2a_version: Some(Version::V1_0),

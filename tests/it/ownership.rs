@@ -159,6 +159,7 @@ fn agent(contexts: Contexts) -> Agent {
         route: "".into(),
         publish: false,
         backend: Backend::default(),
+        other_backends: Vec::new(),
         interfaces: Interfaces::Auto,
         skills: Vec::new(),
         skill_metadata_keys: Vec::new(),

@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used)]
 
 use bytes::Bytes;
-use portcullis::a2a::{Event, EventKind, Expectation, Operation, Piece, Reader, Version};
+use portcullis::a2a::{
+    Binding, Dialect, Event, EventKind, Expectation, Operation, Piece, Reader, Version,
+};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -23,7 +25,11 @@ struct Reading {
 
 fn expectation(event_stream: bool) -> Expectation {
     Expectation {
-        version: Version::V1_0,
+        dialect: Dialect {
+            binding: Binding::JsonRpc,
+            version: Version::V1_0,
+        },
+        http_status: 200,
         operation: if event_stream {
             Operation::SendStreamingMessage
         } else {
@@ -190,7 +196,7 @@ fn check(file: &Path) {
 
 fn read_case(case: &Value, version: &str, event_stream: bool) -> Reading {
     let mut expectation = expectation(event_stream);
-    expectation.version = match version {
+    expectation.dialect.version = match version {
         "0.3" => Version::V0_3,
         "1.0" => Version::V1_0,
         other => panic!("no version `{other}`"),

@@ -1,7 +1,8 @@
 //! Requests as bytes: which call each one is, or why it is none.
 //!
 //! `tests/cases/wire/*.json` are lists of cases: `name`, `headers` (default: `content-type:
-//! application/json`), `query`, `rules` (default: both versions, no skill selectors), `body`, and
+//! application/json`), `query`, `binding` (default: `JSONRPC`), `method` (default: `POST`), `path`
+//! below the interface, `rules` (default: both versions, no skill selectors), `body`, and
 //! `expect`: the call without its empty fields, or the refusal with the answer to it. A body is a
 //! string or a list of pieces: strings, `{"hex": …}`, or `{"repeat": …, "times": n}`, where `#`
 //! becomes the count. `UPDATE_EXPECT=1` writes the expectations.
@@ -11,9 +12,10 @@ mod answers;
 mod head;
 mod properties;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use portcullis::a2a::call::MALFORMED_CODES;
-use portcullis::a2a::{self, Binding, Call, Malformed, ReadRules, Version};
+use portcullis::a2a::{self, Binding, Call, Malformed, ReadRules, Reading, Request, Version};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -22,15 +24,29 @@ pub struct Case {
     pub name: String,
     pub headers: HeaderMap,
     pub query: Option<String>,
-    pub body: Vec<u8>,
+    pub binding: Binding,
+    pub method: Method,
+    /// Below the interface's path.
+    pub path: String,
+    pub body: Bytes,
     pub rules: ReadRules,
     pub expect: Value,
 }
 
 impl Case {
     pub fn parse(&self) -> Result<Call, Malformed> {
-        let head = a2a::head::read(&self.headers, self.query.as_deref())?;
-        a2a::parse(Binding::JsonRpc, &head, &self.body, &self.rules)
+        self.read().map(|reading| reading.call)
+    }
+
+    pub fn read(&self) -> Result<Reading, Malformed> {
+        let request = Request {
+            method: &self.method,
+            path: &self.path,
+            query: self.query.as_deref(),
+            headers: &self.headers,
+            body: &self.body,
+        };
+        a2a::parse(self.binding, &request, &self.rules)
     }
 }
 
@@ -107,7 +123,7 @@ fn check(case: &Case) -> Value {
     match case.parse() {
         Ok(call) => json!({ "call": shown(&call) }),
         Err(malformed) => {
-            let answer = a2a::render_malformed(&malformed, Binding::JsonRpc);
+            let answer = a2a::render_malformed(&malformed, case.binding);
             let body: Value = serde_json::from_slice(&answer.body).unwrap();
             json!({ "refused": {
                 "fault": format!("{:?}", malformed.fault),
@@ -233,10 +249,26 @@ fn load(file: &str, case: &Value) -> Case {
         query: case
             .get("query")
             .map(|query| query.as_str().unwrap().to_owned()),
+        binding: match case.get("binding").and_then(Value::as_str) {
+            None | Some("JSONRPC") => Binding::JsonRpc,
+            Some("HTTP+JSON") => Binding::Rest,
+            Some("GRPC") => Binding::Grpc,
+            Some(other) => panic!("{other}"),
+        },
+        method: match case.get("method").and_then(Value::as_str) {
+            None => Method::POST,
+            Some(method) => method.parse().unwrap(),
+        },
+        path: case
+            .get("path")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
         body: match &case["body"] {
             Value::Array(pieces) => pieces.iter().flat_map(piece).collect(),
             whole => piece(whole),
-        },
+        }
+        .into(),
         rules,
         expect: case.get("expect").cloned().unwrap_or_default(),
     }

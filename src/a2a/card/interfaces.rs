@@ -268,6 +268,7 @@ impl Offer {
                     backend_path: backend_path.into(),
                     binding: dialect.binding,
                     versions,
+                    backend: 0,
                 });
                 Ok(())
             }

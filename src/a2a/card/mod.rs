@@ -30,4 +30,6 @@ pub struct Interface {
     pub binding: Binding,
     /// The versions that it offers.
     pub versions: Versions,
+    /// Which of the agent's backends it is at; 0 is the first.
+    pub backend: usize,
 }

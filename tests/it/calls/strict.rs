@@ -3,6 +3,7 @@
 use super::{POLICY, RPC, Stand, message};
 use crate::support::client::Client;
 use crate::wire::cases;
+use portcullis::a2a::Binding;
 
 #[tokio::test]
 async fn refused_cases_reach_nothing() {
@@ -15,7 +16,10 @@ async fn refused_cases_reach_nothing() {
         let refusal = &case.expect["refused"];
         // The agent here offers both versions and has these selectors; cases about others are
         // judged without a gateway.
-        if refusal.is_null() || !(case.rules.versions.v0_3 && case.rules.versions.v1_0) {
+        if refusal.is_null()
+            || case.binding != Binding::JsonRpc
+            || !(case.rules.versions.v0_3 && case.rules.versions.v1_0)
+        {
             continue;
         }
         let query = case
@@ -35,7 +39,10 @@ async fn refused_cases_reach_nothing() {
             .collect();
         fields.extend(text.iter().map(|(n, v)| (n.as_str(), v.as_str())));
         let before = stand.counted();
-        let response = match client.request("POST", &path, &fields, &case.body).await {
+        let response = match client
+            .request(case.method.as_str(), &path, &fields, &case.body)
+            .await
+        {
             Ok(response) => response,
             Err(error) => panic!("{}: {error}", case.name),
         };

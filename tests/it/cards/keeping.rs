@@ -32,6 +32,7 @@ fn agent(index: usize, name: &str) -> Agent {
             base_path: "".into(),
             card_paths: vec!["/.well-known/agent-card.json".into()],
         },
+        other_backends: Vec::new(),
         interfaces: Interfaces::Auto,
         skills: vec!["hello".into()],
         skill_metadata_keys: Vec::new(),
@@ -241,6 +242,7 @@ fn listed_interfaces_need_no_card() {
             v0_3: true,
             v1_0: true,
         },
+        backend: 0,
     };
     let listed = [listed];
     one.interfaces = Interfaces::Listed(listed.to_vec());

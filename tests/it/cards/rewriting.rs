@@ -159,6 +159,7 @@ fn with_publication<T>(spec: &Value, run: impl FnOnce(&Publication<'_>) -> T) ->
                 v0_3: strings(&one["versions"]).contains(&"0.3".into()),
                 v1_0: strings(&one["versions"]).contains(&"1.0".into()),
             },
+            backend: 0,
         };
         listed.iter().map(read).collect()
     });

@@ -24,7 +24,8 @@ fn relay(
 ) -> (String, Refused) {
     let event_stream = call.operation.is_streaming();
     let mut reader = Reader::new(Expectation {
-        version: call.dialect.version,
+        dialect: call.dialect,
+        http_status: 200,
         operation: call.operation,
         rpc_id: call.rpc_id.clone(),
         event_stream,

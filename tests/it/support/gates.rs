@@ -31,6 +31,7 @@ pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) 
             base_path: "".into(),
             card_paths: vec!["/.well-known/agent-card.json".into()],
         },
+        other_backends: Vec::new(),
         interfaces: Interfaces::Auto,
         skills: vec!["only".into()],
         skill_metadata_keys: Vec::new(),

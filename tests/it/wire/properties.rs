@@ -1,8 +1,10 @@
 //! What holds for every request, not only for those in the case files.
 
 use super::{Case, cases, shown};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method};
 use portcullis::a2a::{
-    self, Binding, Call, Head, Operation, OperationGroup, ReadRules, Version, Versions,
+    self, Binding, Call, Operation, OperationGroup, ReadRules, Request, Version, Versions,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -41,7 +43,16 @@ fn rules() -> ReadRules {
 }
 
 fn parse(body: &[u8]) -> Result<Call, a2a::Malformed> {
-    a2a::parse(Binding::JsonRpc, &Head::default(), body, &rules())
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    let request = Request {
+        method: &Method::POST,
+        path: "",
+        query: None,
+        headers: &headers,
+        body: &Bytes::copy_from_slice(body),
+    };
+    a2a::parse(Binding::JsonRpc, &request, &rules()).map(|reading| reading.call)
 }
 
 fn accepted() -> Vec<Case> {
@@ -256,7 +267,7 @@ proptest! {
         edits in prop::collection::vec(edit(), 1..4),
     ) {
         thread_local! {
-            static BODIES: Vec<Vec<u8>> = accepted().into_iter().map(|case| case.body).collect();
+            static BODIES: Vec<Vec<u8>> = accepted().into_iter().map(|case| case.body.to_vec()).collect();
         }
         let mut body = BODIES.with(|bodies| bodies[seed.index(bodies.len())].clone());
         for edit in &edits {
