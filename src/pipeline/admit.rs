@@ -5,7 +5,7 @@ use super::locate::Place;
 use super::metrics::Phase;
 use super::relate::{Related, Unrelated, relate, release, unavailable};
 use super::skill::{AnotherSkill, resolve};
-use super::{Challenge, Permit, Recorder, Rejection, ScopeHint};
+use super::{Challenge, Permit, Recorder, Rejection, Rework, ScopeHint};
 use crate::a2a::card::Interface;
 use crate::a2a::{Binding, Dialect, Fault, Malformed, ReadRules, Reading, Request, Version, parse};
 use crate::config::snapshot::Agent;
@@ -31,6 +31,8 @@ pub struct Admission {
     pub path: Box<str>,
     /// What is known of the ids that it names; `None` on the backend surface.
     pub related: Option<Related>,
+    /// What is made of the reply; `None` when it passes as it is.
+    pub rework: Option<Rework>,
 }
 
 /// Whether a verified caller may go to a place at all: existence, then grant. Comes before the
@@ -103,6 +105,7 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
     } = read(&asking)?;
     let dialect = call.dialect;
     let rpc_id = call.rpc_id.clone();
+    let rework = Rework::of(&call, &recorder.live, asking.agent.index, asking.verified);
     recorder.call = Some(call);
     let began = recorder.phase(Phase::Parse, began);
     admitted(recorder, &asking, began)
@@ -112,6 +115,7 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
             a2a_version,
             path,
             related: Some(related),
+            rework,
         })
         .map_err(|rejection| rejection.in_dialect(dialect, rpc_id.as_deref()))
 }
@@ -151,7 +155,8 @@ async fn admitted(
     let Some(call) = recorder.call.as_ref() else {
         return Err(Rejection::plain(Fault::Internal, "no_call"));
     };
-    if let Some((fault, code)) = unavailable(call) {
+    let has_extended = recorder.live.cards.has_extended(agent.index);
+    if let Some((fault, code)) = unavailable(call, has_extended) {
         return Err(Rejection::plain(fault, code));
     }
     let owner = &asking.verified.owner;
@@ -245,6 +250,7 @@ pub async fn admit_backend(
         a2a_version: None,
         path: Box::default(),
         related: None,
+        rework: None,
     })
 }
 

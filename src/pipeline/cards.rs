@@ -14,12 +14,16 @@ pub use refresh::{CardSource, Observe, RefreshPorts, run_refresh};
 pub use state::{CardChange, CardNotice, CardNoticeKind, CardState, CardView, Current};
 
 use super::ports::{Random, UnixMillis};
-use crate::a2a::card::{CardFault, Interface, Publication, Published, SecuritySchemes, rewrite};
-use crate::a2a::{Binding, Dialect, Version};
+use crate::a2a::card::{
+    CardFault, Interface, Promises, Publication, Published, SecuritySchemes, rewrite, rewrite_reply,
+};
+use crate::a2a::{Binding, Dialect, Operation, Version};
 use crate::config::snapshot::{Agent, Backend, Interfaces, Snapshot};
+use crate::policy::{Asked, AskedSkill, PolicySet, could_allow};
 use arc_swap::ArcSwap;
-use std::sync::Arc;
+use bytes::Bytes;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -35,6 +39,13 @@ pub const OFFERED: [Dialect; 2] = [
     },
 ];
 
+/// The schemes that callers must use.
+static SCHEMES: LazyLock<SecuritySchemes> = LazyLock::new(SecuritySchemes::default);
+
+/// The operations that a skill is for.
+pub(super) const MESSAGES: [Operation; 2] =
+    [Operation::SendMessage, Operation::SendStreamingMessage];
+
 /// How often a good card is asked for again.
 const REFRESH: Duration = Duration::from_secs(300);
 /// The longest wait between attempts while there is no good card.
@@ -47,6 +58,8 @@ pub struct CardStore {
 
 struct Slot {
     agent: Arc<Agent>,
+    policy: Arc<PolicySet>,
+    promises: Promises,
     public_base: Box<str>,
     /// What the operator listed; empty for `interfaces: auto`.
     listed: Arc<[Interface]>,
@@ -69,7 +82,7 @@ impl CardStore {
         let base = snapshot.listeners.first();
         let base = base.map_or("", |listener| &listener.public_url);
         let slots = snapshot.agents.iter().map(|agent| {
-            let slot = Slot::new(agent, base, now);
+            let slot = Slot::new(agent, &snapshot.policy, base, now);
             let old = previous.and_then(|store| {
                 store.slots.iter().find(|old| {
                     old.agent.name == agent.name && same_source(&old.agent.backend, &agent.backend)
@@ -117,6 +130,31 @@ impl CardStore {
     /// Whether a good card is being served.
     pub fn has_card(&self, agent: usize) -> bool {
         matches!(self.card(agent), CardView::Ready(..))
+    }
+
+    /// Whether the agent announces an extended card.
+    pub fn has_extended(&self, agent: usize) -> bool {
+        match self.card(agent) {
+            CardView::Ready(published, _) => published.extended,
+            CardView::Missing(_) | CardView::Withheld => false,
+        }
+    }
+
+    /// The reply to a call for the agent's extended card, rewritten like its public card; `shows`
+    /// says which skills this caller sees.
+    ///
+    /// # Errors
+    /// A [`CardFault`]: the reply is withheld.
+    pub fn extended(
+        &self,
+        agent: usize,
+        binding: Binding,
+        reply: &[u8],
+        shows: &dyn Fn(Option<&str>) -> bool,
+    ) -> Result<Bytes, CardFault> {
+        let slot = self.slots.get(agent).ok_or(CardFault::NotACard)?;
+        let reachable = slot.interfaces();
+        rewrite_reply(binding, reply, &slot.publication(Some(&reachable), shows))
     }
 
     /// Where the agent's card is asked for.
@@ -192,7 +230,7 @@ impl CardStore {
 }
 
 impl Slot {
-    fn new(agent: &Arc<Agent>, base: &str, now: UnixMillis) -> Slot {
+    fn new(agent: &Arc<Agent>, policy: &Arc<PolicySet>, base: &str, now: UnixMillis) -> Slot {
         let listed = match &agent.interfaces {
             Interfaces::Auto => Arc::from([]),
             Interfaces::Listed(listed) => Arc::from(listed.as_slice()),
@@ -206,29 +244,49 @@ impl Slot {
             }),
             failures: AtomicU32::new(0),
             refresh: Notify::new(),
+            promises: promises(policy, agent),
+            policy: Arc::clone(policy),
             agent: Arc::clone(agent),
         }
     }
 
+    /// The card for strangers: skills that nobody could ever be allowed are not shown.
     fn rewrite(&self, upstream: &[u8]) -> Result<Published, CardFault> {
+        let shows = |id: Option<&str>| self.could_send(id);
+        rewrite(upstream, &self.publication(None, &shows))
+    }
+
+    fn could_send(&self, skill: Option<&str>) -> bool {
+        let skill = skill.map_or(AskedSkill::Unknown, AskedSkill::Known);
+        MESSAGES.into_iter().any(|operation| {
+            let asked = Asked::Operation(operation);
+            could_allow(&self.policy, self.agent.index, asked, skill)
+        })
+    }
+
+    fn publication<'a>(
+        &'a self,
+        reachable: Option<&'a [Interface]>,
+        shows: &'a dyn Fn(Option<&str>) -> bool,
+    ) -> Publication<'a> {
         let backend = &self.agent.backend;
         let listed = match &self.agent.interfaces {
             Interfaces::Auto => None,
             Interfaces::Listed(listed) => Some(listed.as_slice()),
         };
-        rewrite(
-            upstream,
-            &Publication {
-                public_base: &self.public_base,
-                backend_host: &backend.host,
-                backend_port: backend.port,
-                backend_base_path: &backend.base_path,
-                also_origins: &self.agent.also_origins,
-                listed,
-                schemes: &SecuritySchemes::default(),
-                offered: &OFFERED,
-            },
-        )
+        Publication {
+            public_base: &self.public_base,
+            backend_host: &backend.host,
+            backend_port: backend.port,
+            backend_base_path: &backend.base_path,
+            also_origins: &self.agent.also_origins,
+            listed,
+            schemes: &SCHEMES,
+            offered: &OFFERED,
+            reachable,
+            promises: self.promises,
+            shows,
+        }
     }
 
     fn take_over(&self, old: &Slot, now: UnixMillis) {
@@ -370,6 +428,21 @@ impl Slot {
         kept.chain(unlisted.cloned().map(CardNoticeKind::SkillUnlisted))
             .chain(vanished.cloned().map(CardNoticeKind::SkillVanished))
             .collect()
+    }
+}
+
+/// What the gateway and the policy could let anybody do.
+fn promises(policy: &PolicySet, agent: &Agent) -> Promises {
+    let could = |operation, skill| {
+        let asked = Asked::Operation(operation);
+        could_allow(policy, agent.index, asked, skill)
+    };
+    let mut skills = agent.skills.iter().map(|id| AskedSkill::Known(id));
+    let streaming = |skill| could(Operation::SendStreamingMessage, skill);
+    Promises {
+        streaming: skills.any(streaming) || streaming(AskedSkill::Unknown),
+        push: false,
+        extended: could(Operation::GetExtendedAgentCard, AskedSkill::NotAMessage),
     }
 }
 

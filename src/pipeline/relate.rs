@@ -66,7 +66,9 @@ impl From<StoreError> for Unrelated {
 /// A tenant that is not ours is not found (`design.md` section 3), and no agent has one: a call
 /// that names a task gets the answer for a task that is not there, any other call InvalidParams,
 /// as "task not found" would puzzle a client that names none.
-pub fn unavailable(call: &Call) -> Option<(Fault, &'static str)> {
+///
+/// `has_extended` says whether the agent announces an extended card.
+pub fn unavailable(call: &Call, has_extended: bool) -> Option<(Fault, &'static str)> {
     if call.tenant.as_deref().is_some_and(|t| !t.is_empty()) {
         let fault = if call.task_id.is_some() {
             Fault::TaskNotFound
@@ -78,6 +80,7 @@ pub fn unavailable(call: &Call) -> Option<(Fault, &'static str)> {
     match call.operation.group() {
         OperationGroup::List => Some((Fault::UnsupportedOperation, "list_unavailable")),
         OperationGroup::Push => Some((Fault::PushNotificationNotSupported, "push_unavailable")),
+        OperationGroup::Card if has_extended => None,
         OperationGroup::Card => Some((
             Fault::ExtendedCardNotConfigured,
             "extended_card_unavailable",

@@ -33,6 +33,15 @@ pub enum Asked {
     Backend,
 }
 
+impl Asked {
+    fn slot(self) -> usize {
+        match self {
+            Asked::Operation(operation) => slot_of(operation),
+            Asked::Backend => BACKEND_SLOT,
+        }
+    }
+}
+
 /// The skill that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedSkill<'a> {
@@ -50,10 +59,7 @@ pub fn decide(policies: &PolicySet, question: &Question<'_>) -> Decision {
     let Some(agent) = policies.agents.get(question.agent) else {
         return Decision::deny(Decision::NO_RULE);
     };
-    let slot = match question.asked {
-        Asked::Operation(operation) => slot_of(operation),
-        Asked::Backend => BACKEND_SLOT,
-    };
+    let slot = question.asked.slot();
     let call = Call {
         policies,
         agent,
@@ -107,6 +113,41 @@ pub fn may_ever(policies: &PolicySet, principal: &Principal, agent: usize) -> bo
         let mut skills = agent.skills.iter().map(|(_, n)| SkillNumber::Known(*n));
         may(slot, SkillNumber::Unknown) || skills.any(|skill| may(slot, skill))
     })
+}
+
+/// Whether some caller could be allowed this: what a card may promise. An allow must concern it that
+/// no deny beats for every caller; conditions are taken to hold for somebody.
+pub fn could_allow(
+    policies: &PolicySet,
+    agent: usize,
+    asked: Asked,
+    skill: AskedSkill<'_>,
+) -> bool {
+    let Some(agent) = policies.agents.get(agent) else {
+        return false;
+    };
+    let slot = asked.slot();
+    let skill = skill_number(agent, slot, skill);
+    let tables = [&agent.table, &policies.any];
+    let lists = || {
+        tables
+            .iter()
+            .filter_map(|t| t.slots.get(slot))
+            .map(|s| s.lists(skill))
+    };
+    let rule = |position: &usize| policies.rules.get(*position);
+    let beaten = |allow: &Rule| {
+        lists()
+            .flat_map(|l| &l.denies)
+            .filter_map(rule)
+            .any(|deny| {
+                matches!(deny.body, Body::DenyAlways) && deny.issuers.covers(&allow.issuers)
+            })
+    };
+    lists()
+        .flat_map(|l| &l.allows)
+        .filter_map(rule)
+        .any(|allow| !beaten(allow))
 }
 
 /// The claims that rules for this agent look at, as positions among the declared claims of the

@@ -53,6 +53,17 @@ impl RuleIssuers {
             RuleIssuers::Named(named) => named.contains(&issuer),
         }
     }
+
+    /// Whether every issuer of `other` is one of these.
+    pub(super) fn covers(&self, other: &RuleIssuers) -> bool {
+        match (self, other) {
+            (RuleIssuers::Any, _) => true,
+            (RuleIssuers::Named(_), RuleIssuers::Any) => false,
+            (RuleIssuers::Named(these), RuleIssuers::Named(those)) => {
+                those.iter().all(|issuer| these.contains(issuer))
+            }
+        }
+    }
 }
 
 /// What a rule says, and under which condition.

@@ -15,7 +15,7 @@ mod matchers;
 pub mod names;
 
 pub use compile::compile;
-pub use decide::{Asked, AskedSkill, Question, claims_used, decide, may_ever};
+pub use decide::{Asked, AskedSkill, Question, claims_used, could_allow, decide, may_ever};
 pub use decision::{Decision, Effect, Near};
 pub use explain::explain;
 pub use index::PolicySet;

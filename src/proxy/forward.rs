@@ -9,7 +9,7 @@ use crate::a2a::{Call, Dialect, Fault, Operation, Version};
 use crate::audit::record::Ended;
 use crate::config::snapshot::Agent;
 use crate::pipeline::relate::Related;
-use crate::pipeline::{Binder, Observer, Permit, Recorder, Rejection};
+use crate::pipeline::{Binder, Observer, Permit, Recorder, Rejection, Rework};
 use bytes::Bytes;
 use pingora::protocols::http::ServerSession;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub struct Order {
     pub body: Bytes,
     /// The version to declare to the agent.
     pub a2a_version: Option<Version>,
+    /// What is made of the reply.
+    pub rework: Option<Rework>,
 }
 
 /// Forwards one permitted call and concludes it in the recorder. With `related`, the ids of the
@@ -56,7 +58,8 @@ pub async fn forward(
     let streaming = call.is_some_and(|c| c.operation.is_streaming());
     let sends = call.is_some_and(|c| c.operation == Operation::SendMessage);
     let after_caller_left = sends.then_some(AFTER_CALLER_LEFT);
-    let expectation = call.map(|c| expectation(c, order.agent.reply_guard));
+    let expectation =
+        call.map(|c| expectation(c, order.agent.reply_guard || order.rework.is_some()));
 
     let outbound = outbound(session, recorder, &order)
         .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
@@ -110,6 +113,7 @@ pub async fn forward(
         after_caller_left,
         transport: &app.links.transport,
         clock,
+        rework: order.rework.as_ref(),
     };
     let binder = match (related, &recorder.verified, &recorder.call) {
         (Some(related), Some(verified), Some(call)) => {

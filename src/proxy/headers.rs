@@ -205,6 +205,29 @@ pub fn downstream_head(
     Ok(head)
 }
 
+/// Fields that describe the agent's bytes and not ours (FC-14).
+const OF_OTHER_BYTES: [&str; 11] = [
+    "etag",
+    "last-modified",
+    "expires",
+    "age",
+    "vary",
+    "accept-ranges",
+    "content-range",
+    "content-md5",
+    "digest",
+    "content-digest",
+    "repr-digest",
+];
+
+/// For a reply whose body is made for one caller: nobody keeps it.
+pub(super) fn make_private(head: &mut ResponseHeader) -> Result<(), Box<pingora::Error>> {
+    for name in OF_OTHER_BYTES {
+        head.remove_header(name);
+    }
+    head.insert_header(header::CACHE_CONTROL, "private, no-store")
+}
+
 fn travels_to_caller(name: &str) -> bool {
     if name.contains('_') {
         return travels_to_caller(&name.replace('_', "-"));

@@ -17,6 +17,7 @@ pub mod relay;
 mod released;
 pub mod reply;
 mod reply_head;
+mod reworked;
 pub mod send;
 pub mod serve;
 pub mod stopping;

@@ -1,16 +1,17 @@
 //! The agent's reply on its way back: judged, noted, then released.
 
-use super::headers::downstream_head;
+use super::headers::{downstream_head, make_private};
 use super::released::{Released, is_between_events};
 use super::reply_head::{
     declared_length, ends_by_close, has_two_types, is_encoded, is_event_stream, is_unusable,
 };
+use super::reworked::reworked;
 use super::send::{Upstream, gone};
 use crate::a2a::Dialect;
 use crate::a2a::reader::{Event, Expectation, Piece, Reader};
 use crate::a2a::{Fault, render};
 use crate::audit::record::Ended;
-use crate::pipeline::{Observer, ports::Clock};
+use crate::pipeline::{Observer, Rework, ports::Clock};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header;
 use http::{Method, StatusCode, Version};
@@ -41,6 +42,8 @@ pub struct Plan<'a> {
     pub transport: &'a TransportConnector,
     /// Time.
     pub clock: &'a dyn Clock,
+    /// What is made of the reply, which must then be small enough to be held.
+    pub rework: Option<&'a Rework>,
 }
 
 /// How a relay ended.
@@ -215,6 +218,10 @@ impl Relay<'_> {
         let mut released = Released::Nothing;
         let mut fault = None;
         for piece in self.pieces.drain(..) {
+            let piece = match self.plan.rework {
+                Some(rework) => reworked(rework, piece),
+                None => piece,
+            };
             match piece {
                 Piece::Pass(bytes) => {
                     self.amid_event |= !is_between_events(&bytes);
@@ -449,6 +456,9 @@ impl Relay<'_> {
             pingora::Error::explain(pingora::ErrorType::InternalError, "no reply header")
         })?;
         let mut head = downstream_head(upstream, self.plan.request_id, self.event_stream)?;
+        if self.plan.rework.is_some() {
+            make_private(&mut head)?;
+        }
         let bodiless = matches!(
             head.status,
             StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED

@@ -173,6 +173,7 @@ async fn go(
         permit,
         a2a_version,
         related,
+        rework,
         ..
     } = admission;
     let order = Order {
@@ -182,6 +183,7 @@ async fn go(
         target: target.path,
         body,
         a2a_version,
+        rework,
     };
     let forwarded = forward(app, session, recorder, order, related.as_ref()).await;
     if recorder.untouched()

@@ -2,8 +2,9 @@
 
 use super::Interface;
 use super::address::{Address, names_backend};
+use super::fault::{CardFault, DropReason, DroppedInterface};
 use super::read::{Member, Node, find};
-use super::rewrite::{CardFault, DropReason, DroppedInterface, Publication};
+use super::rewrite::Publication;
 use super::security::{Shapes, quoted};
 use crate::a2a::operation::{Binding, Dialect, Version, Versions};
 
@@ -226,6 +227,9 @@ impl Offer {
             return Err(DropReason::Origin);
         }
         let below = below_base(&address, publication.backend_base_path)?;
+        if !is_reachable(below, dialect, publication) {
+            return Err(DropReason::NotReachable);
+        }
         self.offer_path(below, address.path, dialect)?;
         Ok(Entry {
             url: format!("{}{below}", publication.public_base),
@@ -336,6 +340,18 @@ fn below_base<'a>(address: &Address<'a>, base: &str) -> Result<&'a str, DropReas
     } else {
         Err(DropReason::Path)
     }
+}
+
+/// Whether callers are let through to it.
+fn is_reachable(below: &str, dialect: Dialect, publication: &Publication<'_>) -> bool {
+    let path = below.strip_suffix('/').unwrap_or(below);
+    publication.reachable.is_none_or(|reachable| {
+        reachable.iter().any(|interface| {
+            *interface.public_path == *path
+                && interface.binding == dialect.binding
+                && interface.versions.contains(dialect.version)
+        })
+    })
 }
 
 fn binding_of(name: &str) -> Option<Binding> {

@@ -6,14 +6,19 @@
 //! card is published that this module has not looked at. Start reading at [`mod@rewrite`].
 
 mod address;
+pub mod extended;
+pub mod fault;
 mod interfaces;
+mod narrow;
 mod read;
 pub mod rewrite;
 mod scrub;
 pub mod security;
 pub mod serve;
 
-pub use rewrite::{CardFault, DropReason, DroppedInterface, Publication, Published, rewrite};
+pub use extended::rewrite_reply;
+pub use fault::{CardFault, DropReason, DroppedInterface};
+pub use rewrite::{Promises, Publication, Published, rewrite};
 pub use security::SecuritySchemes;
 pub use serve::{CardReply, respond};
 

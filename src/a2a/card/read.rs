@@ -92,11 +92,24 @@ pub(super) enum Unreadable {
 /// Reads one whole document; members that occur twice are refused at every depth, since two
 /// readers may choose differently among them.
 pub(super) fn read(bytes: &[u8]) -> Result<Node<'_>, Unreadable> {
+    read_within(bytes, MAX_DEPTH)
+}
+
+/// The same for a card inside of something.
+pub(super) fn read_enclosed(bytes: &[u8]) -> Result<Node<'_>, Unreadable> {
+    read_within(bytes, MAX_DEPTH + 1)
+}
+
+fn read_within(bytes: &[u8], depth: usize) -> Result<Node<'_>, Unreadable> {
     let text = std::str::from_utf8(bytes).map_err(|_| Unreadable::NotJson)?;
     // The grammar is checked first, iteratively; the splitter below may rely on it.
     serde_json::from_str::<IgnoredAny>(text).map_err(|_| Unreadable::NotJson)?;
     let mut splitter = Splitter { text, at: 0 };
-    splitter.value(0)
+    splitter.value(depth)
+}
+
+fn deeper(depth: usize) -> Result<usize, Unreadable> {
+    depth.checked_sub(1).ok_or(Unreadable::TooDeep)
 }
 
 struct Splitter<'a> {
@@ -105,10 +118,8 @@ struct Splitter<'a> {
 }
 
 impl<'a> Splitter<'a> {
+    /// Reads a value that may be nested `depth` deep.
     fn value(&mut self, depth: usize) -> Result<Node<'a>, Unreadable> {
-        if depth > MAX_DEPTH {
-            return Err(Unreadable::TooDeep);
-        }
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
@@ -134,7 +145,7 @@ impl<'a> Splitter<'a> {
                 return Err(Unreadable::DuplicateMember);
             }
             self.expect(b':')?;
-            let value = self.value(depth + 1)?;
+            let value = self.value(deeper(depth)?)?;
             members.push(Member { raw, name, value });
         }
         self.at += 1;
@@ -148,7 +159,7 @@ impl<'a> Splitter<'a> {
             if !items.is_empty() {
                 self.expect(b',')?;
             }
-            items.push(self.value(depth + 1)?);
+            items.push(self.value(deeper(depth)?)?);
         }
         self.at += 1;
         Ok(Node::Array(items))

@@ -1,17 +1,19 @@
 //! From an agent's own card to the one that we publish (`design.md` section 5).
 
 use super::Interface;
+use super::fault::{CardFault, DroppedInterface};
 use super::interfaces::{Addresses, Entry, Offer};
-use super::read::{Member, Node, Unreadable, find, read};
+use super::narrow::{ids_of, narrow_capabilities, narrow_flag, narrow_skills};
+use super::read::{Member, Node, find, read};
 use super::scrub::Scrubber;
 use super::security::{SecuritySchemes, Shapes, quoted};
 use crate::a2a::operation::{Binding, Dialect};
 use aws_lc_rs::digest;
 use bytes::Bytes;
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 /// What a published card is made from besides the agent's own: configuration only.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Publication<'a> {
     /// The listener's public URL and the agent's route, without a trailing slash.
     pub public_base: &'a str,
@@ -29,6 +31,25 @@ pub struct Publication<'a> {
     pub schemes: &'a SecuritySchemes,
     /// What the gateway proxies.
     pub offered: &'a [Dialect],
+    /// Interfaces that callers can reach, if that is settled: others are left out. An extended
+    /// card leads nowhere that the public card does not.
+    pub reachable: Option<&'a [Interface]>,
+    /// The operations that a card may promise.
+    pub promises: Promises,
+    /// Whether a skill is shown, by its id. A skill without an id is only shown to everybody.
+    pub shows: &'a dyn Fn(Option<&str>) -> bool,
+}
+
+/// Operations that a card announces by flags (`a2a-protocol.md` b.5), as far as anybody could be
+/// allowed them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promises {
+    /// Streaming.
+    pub streaming: bool,
+    /// Push notifications.
+    pub push: bool,
+    /// The extended card.
+    pub extended: bool,
 }
 
 /// A card that may leave.
@@ -40,8 +61,10 @@ pub struct Published {
     pub etag: Box<str>,
     /// The interfaces that the card offers.
     pub interfaces: Vec<Interface>,
-    /// Ids of the skills, in the card's order.
+    /// Ids of the skills of the agent's own card, in its order, whether shown or not.
     pub skills: Vec<Box<str>>,
+    /// Whether the agent's own card announces an extended card.
+    pub extended: bool,
     /// Interfaces that were left out.
     pub dropped: Vec<DroppedInterface>,
     /// Paths of members and elements that were an address of the backend and were removed.
@@ -49,118 +72,6 @@ pub struct Published {
     /// Paths of texts that name the backend and were not touched (FC-05): for the log.
     pub leaks: Vec<Box<str>>,
 }
-
-/// An interface of the agent's card that is not published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DroppedInterface {
-    /// Its address as the card had it: for operators only.
-    pub address: Box<str>,
-    /// Why.
-    pub reason: DropReason,
-}
-
-/// Why an interface is not published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DropReason {
-    /// The gateway does not proxy its binding.
-    Binding,
-    /// The gateway does not proxy its version, or it names none.
-    Version,
-    /// Its address cannot be read.
-    Address,
-    /// It is not on the backend's own origin.
-    Origin,
-    /// Its path is not below the backend's base path, or not in canonical form.
-    Path,
-    /// Its address has user information, a query or a fragment.
-    Query,
-    /// Another interface of the card has its public path and leads elsewhere.
-    PathTaken,
-    /// The card has more than 64 different paths.
-    TooMany,
-}
-
-impl DropReason {
-    /// For logs and records.
-    pub fn label(self) -> &'static str {
-        match self {
-            DropReason::Binding => "binding_not_offered",
-            DropReason::Version => "version_not_offered",
-            DropReason::Address => "address_unreadable",
-            DropReason::Origin => "foreign_origin",
-            DropReason::Path => "path_outside_base",
-            DropReason::Query => "address_with_query",
-            DropReason::PathTaken => "path_taken",
-            DropReason::TooMany => "too_many",
-        }
-    }
-}
-
-/// Why a card is withheld.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CardFault {
-    /// Not UTF-8 JSON.
-    NotJson,
-    /// A member occurs twice in one object.
-    DuplicateMember,
-    /// Nested deeper than 64.
-    TooDeep,
-    /// Not an object with a name and an address (FC-17).
-    NotACard,
-    /// A member that must be understood has another type; names it.
-    WrongType(&'static str),
-    /// No interface is left.
-    NoInterface(Vec<DroppedInterface>),
-}
-
-impl CardFault {
-    /// For records and metrics.
-    pub fn label(&self) -> &'static str {
-        match self {
-            CardFault::NotJson => "not_json",
-            CardFault::DuplicateMember => "duplicate_member",
-            CardFault::TooDeep => "too_deep",
-            CardFault::NotACard => "not_a_card",
-            CardFault::WrongType(_) => "wrong_type",
-            CardFault::NoInterface(_) => "no_interface",
-        }
-    }
-}
-
-impl fmt::Display for CardFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CardFault::NotJson => f.write_str("the agent's card is not JSON in UTF-8"),
-            CardFault::DuplicateMember => {
-                f.write_str("the agent's card has a member twice in one object")
-            }
-            CardFault::TooDeep => f.write_str("the agent's card is nested deeper than 64"),
-            CardFault::NotACard => f.write_str(
-                "the agent's reply is not a card: it must be an object with `name` and \
-                 `supportedInterfaces` or `url`",
-            ),
-            CardFault::WrongType(name) => {
-                write!(f, "`{name}` in the agent's card has the wrong type")
-            }
-            CardFault::NoInterface(dropped) if dropped.is_empty() => f.write_str(
-                "none of the listed `interfaces` has a version of the shape of the agent's card",
-            ),
-            CardFault::NoInterface(dropped) => {
-                f.write_str("the agent's card has no interface that can be offered")?;
-                for one in dropped.iter().take(SAID) {
-                    write!(f, "; `{}`: {}", one.address, one.reason.label())?;
-                }
-                if let Some(more) = dropped.len().checked_sub(SAID).filter(|more| *more > 0) {
-                    write!(f, "; and {more} more")?;
-                }
-                f.write_str("; list them under `interfaces` if they lead to this backend")
-            }
-        }
-    }
-}
-
-/// How many interfaces an error names.
-const SAID: usize = 5;
 
 /// Makes the card that we publish.
 ///
@@ -172,12 +83,17 @@ const SAID: usize = 5;
 ///
 /// A [`CardFault`] when the card cannot be read whole or leaves no interface; it is withheld then.
 pub fn rewrite(upstream: &[u8], publication: &Publication<'_>) -> Result<Published, CardFault> {
-    let mut card = match read(upstream) {
-        Ok(Node::Object(card)) => card,
-        Ok(Node::Array(_) | Node::Text(..) | Node::Scalar(_)) => return Err(CardFault::NotACard),
-        Err(Unreadable::NotJson) => return Err(CardFault::NotJson),
-        Err(Unreadable::DuplicateMember) => return Err(CardFault::DuplicateMember),
-        Err(Unreadable::TooDeep) => return Err(CardFault::TooDeep),
+    rewrite_node(read(upstream)?, publication)
+}
+
+/// The same for a card that has been read already.
+pub(super) fn rewrite_node(
+    card: Node<'_>,
+    publication: &Publication<'_>,
+) -> Result<Published, CardFault> {
+    let mut card = match card {
+        Node::Object(card) => card,
+        Node::Array(_) | Node::Text(..) | Node::Scalar(_) => return Err(CardFault::NotACard),
     };
     let named = matches!(find(&card, "name"), Some(Node::Text(..)));
     if !named || (find(&card, "url").is_none() && find(&card, "supportedInterfaces").is_none()) {
@@ -188,10 +104,19 @@ pub fn rewrite(upstream: &[u8], publication: &Publication<'_>) -> Result<Publish
 
     card.retain(|member| fate(&member.name) != Fate::Dropped);
     let mut skills = Vec::new();
+    let mut extended = false;
     for member in &mut card {
         match member.name.as_ref() {
-            "skills" => clear_skills(&mut member.value, &mut skills)?,
-            "capabilities" => narrow_capabilities(&mut member.value)?,
+            "skills" => {
+                skills = ids_of(&member.value);
+                narrow_skills(&mut member.value, publication.shows)?;
+            }
+            "capabilities" => {
+                extended |= narrow_capabilities(&mut member.value, publication.promises)?;
+            }
+            "supportsAuthenticatedExtendedCard" => {
+                extended |= narrow_flag(&mut member.value, publication.promises.extended);
+            }
             _ => {}
         }
     }
@@ -213,6 +138,7 @@ pub fn rewrite(upstream: &[u8], publication: &Publication<'_>) -> Result<Publish
         body: Bytes::from(body),
         interfaces: offer.interfaces,
         skills,
+        extended,
         dropped: offer.dropped,
         removed: scrubber.removed,
         leaks: scrubber.leaks,
@@ -315,7 +241,11 @@ fn our_value(
             .text()
             .filter(|text| text.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
             .map(quoted),
-        "supportsAuthenticatedExtendedCard" if shapes.v0_3 => Some("false".to_owned()),
+        "supportsAuthenticatedExtendedCard" if shapes.v0_3 => {
+            let mut flag = String::new();
+            member.value.write(&mut flag);
+            Some(flag)
+        }
         _ => security_value(name, shapes, schemes),
     }
 }
@@ -352,63 +282,6 @@ fn separate(out: &mut String) {
     if out.len() > 1 {
         out.push(',');
     }
-}
-
-/// Collects the ids and clears what each skill demands by itself: it may name a scheme that is
-/// gone, and the card's own requirement holds for all.
-fn clear_skills(node: &mut Node<'_>, ids: &mut Vec<Box<str>>) -> Result<(), CardFault> {
-    let skills = match node {
-        Node::Array(skills) => skills,
-        Node::Scalar("null") => return Ok(()),
-        Node::Object(_) | Node::Text(..) | Node::Scalar(_) => {
-            return Err(CardFault::WrongType("skills"));
-        }
-    };
-    for skill in skills {
-        let Node::Object(members) = skill else {
-            return Err(CardFault::WrongType("skills"));
-        };
-        members.retain(|member| {
-            !matches!(
-                folded(&member.name).as_str(),
-                "security" | "securityrequirements" | "securityschemes"
-            )
-        });
-        if let Some(id) = find(members, "id").and_then(Node::text) {
-            ids.push(id.into());
-        }
-    }
-    Ok(())
-}
-
-/// Operations that the gateway refuses are not promised (`a2a-protocol.md` b.5).
-fn narrow_capabilities(node: &mut Node<'_>) -> Result<(), CardFault> {
-    let members = match node {
-        Node::Object(members) => members,
-        Node::Scalar("null") => return Ok(()),
-        Node::Array(_) | Node::Text(..) | Node::Scalar(_) => {
-            return Err(CardFault::WrongType("capabilities"));
-        }
-    };
-    members.retain_mut(|member| {
-        let refused = match folded(&member.name).as_str() {
-            "pushnotifications" => "pushNotifications",
-            "extendedagentcard" => "extendedAgentCard",
-            _ => return true,
-        };
-        member.value = Node::Scalar("false");
-        // Another spelling of a flag is read by lenient clients, so it does not stay beside ours.
-        member.name == refused
-    });
-    Ok(())
-}
-
-/// A name as lenient readers see it: case and word separators do not count.
-fn folded(name: &str) -> String {
-    name.chars()
-        .filter(|c| !matches!(c, '_' | '-'))
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
 }
 
 fn strong_etag(body: &[u8]) -> Box<str> {

@@ -154,6 +154,7 @@ mod tests {
             etag: "\"ab12\"".into(),
             interfaces: Vec::new(),
             skills: Vec::new(),
+            extended: false,
             dropped: Vec::new(),
             removed: Vec::new(),
             leaks: Vec::new(),

@@ -3,7 +3,7 @@
 //! A case's `upstream` or `card` that is a string is compared byte for byte; an object stands for
 //! its compact form. `UPDATE_EXPECT=1` writes what came out into the files.
 
-use portcullis::a2a::card::{Interface, Publication, SecuritySchemes, rewrite};
+use portcullis::a2a::card::{Interface, Promises, Publication, SecuritySchemes, rewrite};
 use portcullis::a2a::{Binding, Dialect, Version, Versions};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -172,6 +172,16 @@ fn with_publication<T>(spec: &Value, run: impl FnOnce(&Publication<'_>) -> T) ->
         listed: listed.as_deref(),
         schemes: &SecuritySchemes::default(),
         offered: &OFFERED,
+        reachable: None,
+        promises: Promises {
+            streaming: !spec["streaming"].is_boolean(),
+            push: spec["push"].is_boolean(),
+            extended: spec["extended"].is_boolean(),
+        },
+        shows: &|id| match spec["shows"].as_array() {
+            Some(shown) => shown.iter().any(|s| s.as_str() == id),
+            None => true,
+        },
     })
 }
 

@@ -310,21 +310,24 @@ fn what_is_not_offered_is_refused() {
                 "extended_card_unavailable",
             )),
         };
-        assert_eq!(unavailable(&call(operation)), expected);
+        assert_eq!(unavailable(&call(operation), false), expected);
         for (task, fault) in [
             (Some("t1"), Fault::TaskNotFound),
             (None, Fault::InvalidParams),
         ] {
             let mut call = named(operation, task, None);
             call.tenant = Some("".into());
-            assert_eq!(unavailable(&call), expected);
+            assert_eq!(unavailable(&call, false), expected);
             call.tenant = Some("acme".into());
-            assert_eq!(unavailable(&call), Some((fault, "tenant_not_ours")));
+            assert_eq!(unavailable(&call, false), Some((fault, "tenant_not_ours")));
         }
     }
     let inline = Call {
         inline_push: true,
         ..call(Operation::SendMessage)
     };
-    assert_eq!(unavailable(&inline), push);
+    assert_eq!(unavailable(&inline, false), push);
+    // Where the agent announces one, rules decide.
+    let card = call(Operation::GetExtendedAgentCard);
+    assert_eq!(unavailable(&card, true), None);
 }

@@ -1,0 +1,44 @@
+//! The extended card in a reply (FC-13): rewritten like the public one, for one caller.
+
+use super::fault::CardFault;
+use super::read::{Node, find, read, read_enclosed};
+use super::rewrite::{Publication, rewrite_node};
+use crate::a2a::operation::Binding;
+use bytes::Bytes;
+
+/// Makes the reply that may leave out of a whole reply of `binding` that is no error.
+///
+/// # Errors
+///
+/// A [`CardFault`] when the card cannot be read whole or leaves no interface; the reply is withheld
+/// then.
+pub fn rewrite_reply(
+    binding: Binding,
+    reply: &[u8],
+    publication: &Publication<'_>,
+) -> Result<Bytes, CardFault> {
+    match binding {
+        Binding::JsonRpc => in_envelope(reply, publication),
+        Binding::Rest => Ok(rewrite_node(read(reply)?, publication)?.body),
+        Binding::Grpc => Err(CardFault::NotACard),
+    }
+}
+
+/// The id was compared with the call's before; nothing else of the envelope is kept.
+fn in_envelope(reply: &[u8], publication: &Publication<'_>) -> Result<Bytes, CardFault> {
+    let Node::Object(mut members) = read_enclosed(reply)? else {
+        return Err(CardFault::NotACard);
+    };
+    let mut out = String::from(r#"{"jsonrpc":"2.0","id":"#);
+    find(&members, "id")
+        .ok_or(CardFault::NotACard)?
+        .write(&mut out);
+    let result = members.iter().position(|member| member.name == "result");
+    let result = result.ok_or(CardFault::NotACard)?;
+    let published = rewrite_node(members.swap_remove(result).value, publication)?;
+    let mut out = out.into_bytes();
+    out.extend_from_slice(br#","result":"#);
+    out.extend_from_slice(&published.body);
+    out.push(b'}');
+    Ok(out.into())
+}
