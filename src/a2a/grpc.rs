@@ -1,5 +1,7 @@
 //! The gRPC binding, in and out.
 
+pub mod frame;
+
 use super::call::{Malformed, ReadRules};
 use super::fault::{Entry, Fault};
 use super::operation::Version;

@@ -7,6 +7,7 @@ mod calls;
 mod cards;
 mod config;
 mod gate;
+mod grpc;
 mod identity;
 mod journal;
 mod ownership;

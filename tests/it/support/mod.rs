@@ -13,6 +13,7 @@ pub mod http1;
 pub mod issuer;
 pub mod memory_journal;
 pub mod process;
+pub mod proto;
 pub mod raw_agent;
 
 use std::net::SocketAddr;

@@ -1,0 +1,4 @@
+//! gRPC: field tables, framing.
+
+mod frames;
+mod tables;
