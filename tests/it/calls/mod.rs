@@ -5,6 +5,7 @@
 
 mod extended;
 mod isolation;
+mod json_rpc;
 mod recorded;
 mod replies;
 mod skills;
