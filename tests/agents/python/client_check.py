@@ -3,55 +3,76 @@
 Reads one JSON object per line and answers each with one line of JSON:
 
     {"do": "card", "base": URL}
-    {"do": "send", "base": URL, "version": "1.0", "streaming": false, "text": "hi", "token": TOKEN}
-    {"do": "get" | "cancel" | "subscribe", "base": URL, "version": "0.3", "task": ID, "token": TOKEN}
+    {"do": "send", "base": URL, "binding": "JSONRPC", "version": "1.0", "streaming": false,
+     "text": "hi", "token": TOKEN}
+    {"do": "get" | "cancel" | "subscribe", ..., "task": ID}
+    {"do": "list", ..., "context": ID}
+    {"do": "push-create", ..., "task": ID, "url": URL}
+    {"do": "push-get" | "push-list" | "push-delete", ..., "task": ID, "config": ID}
+    {"do": "extended", ...}
 
-`token`, and for `send` also `task` and `context`, may be left out. With `"watch": true` a streaming
-`send` waits until its task is at work, then watches it with a second stream, cancels it when that
-has begun, and reads both to the end, which only works when events come as they happen; `watched`
-is the last state that the second stream told. Every time the agent is found anew by the card below
-`base`, which is fetched as a stranger would. An answer has `posted` (the URLs that were called) and
-either what came back or `error`, with the exception's type and text.
+`token`, and for `send` also `task`, `context` and `url` (a webhook), may be left out. With `"watch":
+true` a streaming `send` waits until its task is at work, then watches it with a second stream, cancels
+it when that has begun, and reads both to the end, which only works when events come as they happen;
+`watched` is the last state that the second stream told. Every time the agent is found anew by the
+card below `base`, which is fetched as a stranger would. An answer has `posted` (the URLs that were
+called; for gRPC the target) and either what came back or `error`, with the exception's type and text.
 """
 
 import asyncio
 import json
 import sys
 
+import grpc.aio
 import httpx
 from a2a.client import ClientConfig, ClientFactory
+from a2a.client.client import ClientCallContext
 from a2a.client.card_resolver import A2ACardResolver, parse_agent_card
 from a2a.helpers import get_stream_response_text, new_text_message
 from a2a.types import (
     CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest,
+    GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
+    ListTasksRequest,
     Role,
     SendMessageRequest,
     SubscribeToTaskRequest,
+    TaskPushNotificationConfig,
     TaskState,
 )
 
 
+# Plain HTTP on loopback: without this every client would read the machine's certificates.
+PLAIN = {"timeout": 20, "trust_env": False, "verify": False}
+
+
 async def raw_card(base):
     """The card as it came, before any parser."""
-    async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
+    async with httpx.AsyncClient(**PLAIN) as http:
         answer = await http.get(base.rstrip("/") + "/.well-known/agent-card.json")
         answer.raise_for_status()
         return answer.text
 
 
-async def discover(base, version):
-    """The card as a client sees it that knows this version alone."""
+async def discover(base, version, binding):
+    """The card as a client sees it that knows this version and this binding alone."""
     if version == "0.3":
         # A 0.3 client reads the 0.3 members only; the SDK's own parser makes them a card of today.
         old = {k: v for k, v in json.loads(await raw_card(base)).items() if k != "supportedInterfaces"}
         card = parse_agent_card(old)
     else:
-        async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
+        async with httpx.AsyncClient(**PLAIN) as http:
             card = await A2ACardResolver(http, base).get_agent_card()
-    known = [i for i in card.supported_interfaces if i.protocol_version.startswith(version)]
+    known = [
+        i
+        for i in card.supported_interfaces
+        if i.protocol_version.startswith(version) and i.protocol_binding == binding
+    ]
     if not known:
-        raise RuntimeError(f"the card offers no {version}")
+        raise RuntimeError(f"the card offers no {binding} {version}")
     narrowed = type(card)()
     narrowed.CopyFrom(card)
     del narrowed.supported_interfaces[:]
@@ -83,47 +104,98 @@ class Answer:
                 self.state = TaskState.Name(value.status.state)
 
 
-def message(order):
+def request(order):
     names = {"task": "task_id", "context": "context_id"}
     ids = {name: order[key] for key, name in names.items() if order.get(key)}
-    return new_text_message(order.get("text", "hi"), role=Role.ROLE_USER, **ids)
+    message = new_text_message(order.get("text", "hi"), role=Role.ROLE_USER, **ids)
+    asked = SendMessageRequest(message=message)
+    if order.get("url"):
+        asked.configuration.task_push_notification_config.url = order["url"]
+    return asked
 
 
-async def watch(client, task):
+async def watch(client, task, calling):
     """Cancels the task once it is watched; gives its last state as the watcher saw it."""
     seen, canceling = Answer(), None
-    async for event in client.subscribe(SubscribeToTaskRequest(id=task)):
+    async for event in client.subscribe(SubscribeToTaskRequest(id=task), context=calling):
         seen.of_event(event)
         if canceling is None:
-            canceling = asyncio.create_task(client.cancel_task(CancelTaskRequest(id=task)))
+            request = CancelTaskRequest(id=task)
+            canceling = asyncio.create_task(client.cancel_task(request, context=calling))
     if canceling:
         await canceling
     return seen.state
 
 
+async def send(order, client, calling, answer):
+    watching = None
+    async for event in client.send_message(request(order), context=calling):
+        answer.of_event(event)
+        if order.get("watch") and answer.state == "TASK_STATE_WORKING" and not watching:
+            watching = asyncio.create_task(watch(client, answer.task, calling))
+    if order.get("watch"):
+        answer.watched = await watching if watching else None
+
+
+async def push(order, client, calling):
+    """Works with webhooks; gives what the agent tells of them."""
+    task, config = order["task"], order.get("config")
+    match order["do"]:
+        case "push-create":
+            asked = TaskPushNotificationConfig(task_id=task, url=order["url"], id="hook")
+            made = [await client.create_task_push_notification_config(asked, context=calling)]
+        case "push-get":
+            asked = GetTaskPushNotificationConfigRequest(task_id=task, id=config)
+            made = [await client.get_task_push_notification_config(asked, context=calling)]
+        case "push-list":
+            asked = ListTaskPushNotificationConfigsRequest(task_id=task)
+            listed = await client.list_task_push_notification_configs(asked, context=calling)
+            made = listed.configs
+        case _:
+            asked = DeleteTaskPushNotificationConfigRequest(task_id=task, id=config)
+            await client.delete_task_push_notification_config(asked, context=calling)
+            made = []
+    return [{"task": c.task_id, "id": c.id, "url": c.url} for c in made]
+
+
 async def call(order, card, http):
     """Does what the order says with the official client."""
-    config = ClientConfig(streaming=bool(order.get("streaming")), httpx_client=http)
+    config = ClientConfig(
+        streaming=bool(order.get("streaming")),
+        httpx_client=http,
+        grpc_channel_factory=grpc.aio.insecure_channel,
+        supported_protocol_bindings=[order["binding"]],
+    )
     client = ClientFactory(config).create(card)
+    bearer = {"Authorization": f"Bearer {order['token']}"} if order.get("token") else {}
+    calling = ClientCallContext(service_parameters=bearer, timeout=20)
     answer = Answer()
     match order["do"]:
         case "send":
-            watching = None
-            async for event in client.send_message(SendMessageRequest(message=message(order))):
-                answer.of_event(event)
-                if order.get("watch") and answer.state == "TASK_STATE_WORKING" and not watching:
-                    watching = asyncio.create_task(watch(client, answer.task))
-            if order.get("watch"):
-                answer.watched = await watching if watching else None
+            await send(order, client, calling, answer)
         case "get":
-            answer.of_task(await client.get_task(GetTaskRequest(id=order["task"])))
+            answer.of_task(await client.get_task(GetTaskRequest(id=order["task"]), context=calling))
+        case "list":
+            asked = ListTasksRequest(context_id=order["context"])
+            listed = await client.list_tasks(asked, context=calling)
+            answer.told = [{"task": t.id, "context": t.context_id} for t in listed.tasks]
         case "cancel":
-            answer.of_task(await client.cancel_task(CancelTaskRequest(id=order["task"])))
+            asked = CancelTaskRequest(id=order["task"])
+            answer.of_task(await client.cancel_task(asked, context=calling))
         case "subscribe":
-            async for event in client.subscribe(SubscribeToTaskRequest(id=order["task"])):
+            asked = SubscribeToTaskRequest(id=order["task"])
+            async for event in client.subscribe(asked, context=calling):
                 answer.of_event(event)
+        case "extended":
+            asked = GetExtendedAgentCardRequest()
+            told = await client.get_extended_agent_card(asked, context=calling)
+            answer.told = [{"skill": skill.id} for skill in told.skills]
+            answer.urls = [i.url for i in told.supported_interfaces]
+        case other if other.startswith("push-"):
+            answer.told = await push(order, client, calling)
         case other:
             raise ValueError(f"unknown order `{other}`")
+    await client.close()
     answer.text = " ".join(text for text in answer.texts if text)
     del answer.texts
     return vars(answer)
@@ -131,7 +203,7 @@ async def call(order, card, http):
 
 async def obey(order):
     if order["do"] == "card":
-        async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
+        async with httpx.AsyncClient(**PLAIN) as http:
             card = await A2ACardResolver(http, order["base"]).get_agent_card()
         urls = [i.url for i in card.supported_interfaces]
         return {"raw": await raw_card(order["base"]), "urls": urls}
@@ -140,21 +212,22 @@ async def obey(order):
     async def note(request):
         posted.append(str(request.url))
 
-    headers = {"Authorization": f"Bearer {order['token']}"} if order.get("token") else {}
+    order.setdefault("binding", "JSONRPC")
     try:
-        card = await discover(order["base"], order["version"])
-        async with httpx.AsyncClient(
-            headers=headers, timeout=20, trust_env=False, event_hooks={"request": [note]}
-        ) as http:
-            answer = await call(order, card, http)
+        card = await discover(order["base"], order["version"], order["binding"])
+        if order["binding"] == "GRPC":
+            posted.append(card.supported_interfaces[0].url)
+        async with httpx.AsyncClient(event_hooks={"request": [note]}, **PLAIN) as http:
+            answer = await asyncio.wait_for(call(order, card, http), 20)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
         answer = {"error": {"type": type(error).__name__, "text": str(error)}}
     return {**answer, "posted": posted}
 
 
 def main():
-    for line in sys.stdin:
-        print(json.dumps(asyncio.run(obey(json.loads(line)))), flush=True)
+    with asyncio.Runner() as runner:
+        for line in sys.stdin:
+            print(json.dumps(runner.run(obey(json.loads(line)))), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,49 +1,80 @@
-"""A hello-world agent made with the official a2a-sdk, with counters of its own.
+"""A hello-world agent made with the official a2a-sdk 1.x, with counters and a log of its own.
 
-Serves JSON-RPC in 1.0 and 0.3 on one URL, and its card in both shapes. Prints one line of JSON
-with its port, then serves until it is stopped. `GET /counters` tells what arrived: `requests` are
-HTTP requests at the JSON-RPC URL, `executions` are runs of the executor, `cards` are card fetches.
+Serves JSON-RPC, HTTP+JSON and gRPC, each in 1.0 and 0.3, and its card in both shapes. Prints one
+line of JSON with its ports, then serves until it is stopped. What it keeps is told by ledger.py.
 """
 
-import argparse
 import asyncio
 import json
-import socket
 
+import grpc.aio
 import uvicorn
+from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc
+from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
 from a2a.helpers import new_task_from_user_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
-from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
+from a2a.server.routes import (
+    create_agent_card_routes,
+    create_jsonrpc_routes,
+    create_rest_routes,
+)
+from a2a.server.tasks import (
+    InMemoryPushNotificationConfigStore,
+    InMemoryTaskStore,
+    TaskUpdater,
+)
+from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, a2a_pb2_grpc
+from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
-from starlette.routing import Route
+
+from ledger import Counting, Ledger, listen, watched
 
 GREETING = "hello from the python agent"
-RPC_PATH = "/a2a/jsonrpc"
+OPERATIONS = {
+    "on_message_send": "SendMessage",
+    "on_message_send_stream": "SendStreamingMessage",
+    "on_get_task": "GetTask",
+    "on_list_tasks": "ListTasks",
+    "on_cancel_task": "CancelTask",
+    "on_subscribe_to_task": "SubscribeToTask",
+    "on_create_task_push_notification_config": "CreateTaskPushNotificationConfig",
+    "on_get_task_push_notification_config": "GetTaskPushNotificationConfig",
+    "on_list_task_push_notification_configs": "ListTaskPushNotificationConfigs",
+    "on_delete_task_push_notification_config": "DeleteTaskPushNotificationConfig",
+    "on_get_extended_agent_card": "GetExtendedAgentCard",
+}
 
 
-class Counters:
-    """What this agent saw."""
-
-    def __init__(self):
-        self.requests = 0
-        self.executions = 0
-        self.cards = 0
+def describe(params):
+    """The names in a 1.0 request message."""
+    said = MessageToDict(params)
+    message = said.get("message")
+    if message is None:
+        task = said.get("taskId") or said.get("id")
+        return {"task": task, "context": said.get("contextId"), "webhook": said.get("url")}
+    push = said.get("configuration", {}).get("taskPushNotificationConfig", {})
+    return {
+        "task": message.get("taskId"),
+        "context": message.get("contextId"),
+        "references": message.get("referenceTaskIds"),
+        "skill": message.get("metadata", {}).get("skillId"),
+        "webhook": push.get("url"),
+        "tenant": said.get("tenant"),
+    }
 
 
 class Hello(AgentExecutor):
     """Greets; a message that starts with `ask` leaves its task waiting for input, and one that
     starts with `wait` works until it is canceled."""
 
-    def __init__(self, counters):
-        self.counters = counters
+    def __init__(self, ledger):
+        self.ledger = ledger
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        self.counters.executions += 1
+        self.ledger.executions += 1
+        self.ledger.note("execute", task=context.task_id, context=context.context_id)
         if context.current_task is None:
             await event_queue.enqueue_event(new_task_from_user_message(context.message))
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
@@ -58,74 +89,74 @@ class Hello(AgentExecutor):
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        self.ledger.note("cancel", task=context.task_id, context=context.context_id)
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-class Counting:
-    """Counts requests before the SDK sees them."""
+class CountingCalls(grpc.aio.ServerInterceptor):
+    """Counts gRPC calls before the SDK sees them."""
 
-    def __init__(self, app, counters):
-        self.app = app
-        self.counters = counters
+    def __init__(self, ledger):
+        self.ledger = ledger
 
-    async def __call__(self, scope, receive, send):
-        if scope["type"] == "http":
-            if scope["path"] == RPC_PATH:
-                self.counters.requests += 1
-            elif scope["path"].startswith("/.well-known/"):
-                self.counters.cards += 1
-        await self.app(scope, receive, send)
+    async def intercept_service(self, continuation, details):
+        self.ledger.requests += 1
+        return await continuation(details)
 
 
-def card(base):
-    """Both versions at one address; the SDK adds the 0.3 members."""
+def card(base, rpc_port):
+    """Every binding in both versions at one address each; the SDK adds the 0.3 members."""
+    places = [
+        ("JSONRPC", f"{base}/a2a/jsonrpc"),
+        ("HTTP+JSON", f"{base}/a2a/rest"),
+        ("GRPC", f"127.0.0.1:{rpc_port}"),
+    ]
     return AgentCard(
         name="Hello",
         description="Says hello",
         version="1.0.0",
-        capabilities=AgentCapabilities(streaming=True, push_notifications=False),
+        capabilities=AgentCapabilities(
+            streaming=True, push_notifications=True, extended_agent_card=True
+        ),
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
         supported_interfaces=[
-            AgentInterface(
-                url=base + RPC_PATH, protocol_binding="JSONRPC", protocol_version=version
-            )
+            AgentInterface(url=url, protocol_binding=binding, protocol_version=version)
+            for binding, url in places
             for version in ("1.0", "0.3")
         ],
         skills=[AgentSkill(id="hello", name="hello", description="Says hello", tags=["hello"])],
     )
 
 
-def build(base, counters):
-    """The application and its counters' page."""
-    agent_card = card(base)
-    handler = DefaultRequestHandler(
-        agent_executor=Hello(counters), task_store=InMemoryTaskStore(), agent_card=agent_card
-    )
-
-    async def page(_request):
-        return JSONResponse(vars(counters))
-
-    routes = [
-        *create_agent_card_routes(agent_card),
-        *create_jsonrpc_routes(handler, RPC_PATH, enable_v0_3_compat=True),
-        Route("/counters", page),
-    ]
-    return Counting(Starlette(routes=routes), counters)
-
-
 async def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", parser.parse_args().port))
-    listener.listen(128)
-    port = listener.getsockname()[1]
-    app = build(f"http://127.0.0.1:{port}", Counters())
+    ledger = Ledger()
+    listener, port = listen()
+    rpc = grpc.aio.server(interceptors=[CountingCalls(ledger)])
+    rpc_port = rpc.add_insecure_port("127.0.0.1:0")
+    agent_card = card(f"http://127.0.0.1:{port}", rpc_port)
+    # No sender: what a webhook would get stays here.
+    handler = watched(DefaultRequestHandler, OPERATIONS, describe, ledger)(
+        agent_executor=Hello(ledger),
+        task_store=InMemoryTaskStore(),
+        agent_card=agent_card,
+        push_config_store=InMemoryPushNotificationConfigStore(),
+        extended_agent_card=agent_card,
+    )
+    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), rpc)
+    a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server(CompatGrpcHandler(handler), rpc)
+    routes = [
+        *ledger.routes(),
+        *create_agent_card_routes(agent_card),
+        *create_jsonrpc_routes(handler, "/a2a/jsonrpc", enable_v0_3_compat=True),
+        *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/a2a/rest"),
+    ]
+    app = Counting(Starlette(routes=routes), ledger)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    print(json.dumps({"port": port, "rpc": RPC_PATH}), flush=True)
+    await rpc.start()
+    print(json.dumps({"port": port, "grpc": rpc_port}), flush=True)
     await server.serve(sockets=[listener])
+    await rpc.stop(0)
 
 
 if __name__ == "__main__":

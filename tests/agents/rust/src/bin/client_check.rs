@@ -5,23 +5,31 @@
 //! is found anew by the card below `base`.
 
 use a2a::{
-    A2AError, AgentCard, CancelTaskRequest, GetTaskRequest, Message, Part, Role,
-    SendMessageRequest, SubscribeToTaskRequest,
+    A2AError, AgentCard, CancelTaskRequest, DeleteTaskPushNotificationConfigRequest,
+    GetExtendedAgentCardRequest, GetTaskPushNotificationConfigRequest, GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest, ListTasksRequest, Message, Part, Role,
+    SendMessageRequest, SubscribeToTaskRequest, TaskPushNotificationConfig,
 };
 use a2a_client::agent_card::AgentCardResolver;
 use a2a_client::auth::AuthInterceptor;
 use a2a_client::{A2AClient, A2AClientFactory, Transport};
+use a2a_grpc::GrpcTransportFactory;
 use futures::stream::{BoxStream, StreamExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What to do.
 #[derive(Deserialize)]
 struct Order {
     r#do: String,
     base: String,
+    #[serde(default = "jsonrpc")]
+    binding: String,
     #[serde(default)]
     streaming: bool,
     #[serde(default)]
@@ -30,6 +38,12 @@ struct Order {
     text: Option<String>,
     task: Option<String>,
     context: Option<String>,
+    url: Option<String>,
+    config: Option<String>,
+}
+
+fn jsonrpc() -> String {
+    "JSONRPC".to_owned()
 }
 
 /// What came back, gathered.
@@ -41,6 +55,8 @@ struct Answer {
     context: Value,
     state: Value,
     watched: Value,
+    told: Option<Value>,
+    urls: Option<Value>,
 }
 
 impl Answer {
@@ -90,7 +106,7 @@ impl Answer {
         json!({
             "kinds": self.kinds, "text": self.texts.join(" "),
             "task": self.task, "context": self.context, "state": self.state,
-            "watched": self.watched,
+            "watched": self.watched, "told": self.told, "urls": self.urls,
         })
     }
 }
@@ -111,7 +127,9 @@ fn request(order: &Order) -> Result<SendMessageRequest, A2AError> {
             message[name] = json!(id);
         }
     }
-    read(json!({"message": message}))
+    let hook = order.url.as_ref();
+    let configuration = hook.map(|url| json!({"taskPushNotificationConfig": {"url": url}}));
+    read(json!({"message": message, "configuration": configuration}))
 }
 
 type Events = BoxStream<'static, Result<a2a::StreamResponse, A2AError>>;
@@ -170,19 +188,70 @@ async fn call<T: Transport>(
             let stream = client.subscribe_to_task(&subscribe).await?;
             gather(&mut answer, stream).await?;
         }
-        other => return Err(A2AError::internal(format!("unknown order `{other}`"))),
+        "list" => {
+            let list: ListTasksRequest = read(json!({"contextId": order.context}))?;
+            let listed = write(client.list_tasks(&list).await?)?;
+            let tasks = listed["tasks"].as_array().into_iter().flatten();
+            let names = |task: &Value| json!({"task": task["id"], "context": task["contextId"]});
+            answer.told = Some(tasks.map(names).collect());
+        }
+        "extended" => {
+            let asked: GetExtendedAgentCardRequest = read(json!({}))?;
+            let card = client.get_extended_agent_card(&asked).await?;
+            answer.told = Some(card.skills.iter().map(|s| json!({"skill": s.id})).collect());
+            answer.urls = Some(
+                card.supported_interfaces
+                    .iter()
+                    .map(|i| json!(i.url))
+                    .collect(),
+            );
+        }
+        _ => answer.told = Some(push(client, order).await?),
     }
     Ok(answer.into_value())
 }
 
+/// Works with webhooks; gives what the agent tells of them.
+async fn push<T: Transport>(client: &A2AClient<T>, order: &Order) -> Result<Value, A2AError> {
+    let named = json!({"taskId": order.task, "id": order.config});
+    let told = match &*order.r#do {
+        "push-create" => {
+            let asked = json!({"taskId": order.task, "id": "hook", "url": order.url});
+            let asked: TaskPushNotificationConfig = read(asked)?;
+            vec![write(client.create_push_config(&asked).await?)?]
+        }
+        "push-get" => {
+            let asked: GetTaskPushNotificationConfigRequest = read(named)?;
+            vec![write(client.get_push_config(&asked).await?)?]
+        }
+        "push-list" => {
+            let asked = json!({"taskId": order.task});
+            let asked: ListTaskPushNotificationConfigsRequest = read(asked)?;
+            let listed = write(client.list_push_configs(&asked).await?)?;
+            listed["configs"].as_array().cloned().unwrap_or_default()
+        }
+        "push-delete" => {
+            let asked: DeleteTaskPushNotificationConfigRequest = read(named)?;
+            client.delete_push_config(&asked).await?;
+            Vec::new()
+        }
+        other => return Err(A2AError::internal(format!("unknown order `{other}`"))),
+    };
+    let names = |c: &Value| json!({"task": c["taskId"], "id": c["id"], "url": c["url"]});
+    Ok(told.iter().map(names).collect())
+}
+
 async fn obey(order: &Order, posted: &mut Vec<String>) -> Result<Value, A2AError> {
-    let card: AgentCard = AgentCardResolver::new(None).resolve(&order.base).await?;
+    let mut card: AgentCard = AgentCardResolver::new(None).resolve(&order.base).await?;
     if order.r#do == "card" {
         let raw = write(&card)?;
         let urls: Vec<&str> = card.supported_interfaces.iter().map(|i| &*i.url).collect();
         return Ok(json!({"raw": raw.to_string(), "urls": urls}));
     }
-    let mut factory = A2AClientFactory::builder();
+    // As a client sees it that knows this binding alone.
+    let offered = &mut card.supported_interfaces;
+    offered.retain(|i| i.protocol_binding == order.binding && i.protocol_version == "1.0");
+    let mut factory = A2AClientFactory::builder().register(Arc::new(GrpcTransportFactory::new()));
     if let Some(token) = &order.token {
         factory = factory.with_interceptor(Arc::new(AuthInterceptor::bearer(token)));
     }
@@ -198,7 +267,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for line in std::io::stdin().lock().lines() {
         let order: Order = serde_json::from_str(&line?)?;
         let mut posted = Vec::new();
-        let mut answer = match obey(&order, &mut posted).await {
+        let done = tokio::time::timeout(PATIENCE, obey(&order, &mut posted)).await;
+        let mut answer = match done.unwrap_or_else(|_| Err(A2AError::internal("time is up"))) {
             Ok(answer) => answer,
             Err(error) => json!({"error": {
                 "type": format!("A2AError {}", error.code), "text": error.message,
