@@ -15,10 +15,12 @@ fn root() -> &'static Path {
 
 /// Every file of the project below `folder`, as a relative path with `/`.
 fn files(folder: &str) -> Vec<String> {
-    const SKIP: [&str; 6] = [
+    const SKIP: [&str; 8] = [
         "target",
         ".git",
         ".venv",
+        ".venv03",
+        ".venv12",
         "__pycache__",
         "node_modules",
         "state",
