@@ -6,6 +6,7 @@ use super::call::{Malformed, ReadRules};
 use super::fault::{Entry, Fault};
 use super::operation::Version;
 use super::request::{Reading, Request};
+use super::wire;
 use std::borrow::Cow;
 
 /// The status of a gRPC answer, as its trailers say it.
@@ -20,8 +21,8 @@ pub struct GrpcStatus {
 }
 
 /// Whether the path is one of an operation.
-pub(super) fn is_served(_: &str) -> bool {
-    false
+pub(super) fn is_served(below: &str) -> bool {
+    wire::grpc(below).is_some()
 }
 
 /// Reads one request.

@@ -1,7 +1,7 @@
 //! The method table: how each operation is spelled, per binding and version.
 //!
-//! A2A 1.0 section 5.3 and the JSON-RPC types of 0.3 (`a2a-protocol.md` a.1). Another binding adds
-//! its own table beside [`JSON_RPC`]; nothing else knows a spelling.
+//! A2A 1.0 section 5.3 and the JSON-RPC types of 0.3 (`a2a-protocol.md` a.1). Each binding has its
+//! own table; nothing else knows a spelling.
 
 use super::operation::{Operation, Version};
 
@@ -10,7 +10,7 @@ use super::operation::{Operation, Version};
 pub struct Spelling {
     /// The version that it belongs to. A spelling belongs to one only.
     pub version: Version,
-    /// Its exact text, compared after JSON escapes are decoded.
+    /// Its exact text: of a JSON-RPC method after JSON escapes are decoded; of gRPC the path.
     pub method: &'static str,
     /// What it means.
     pub operation: Operation,
@@ -89,5 +89,80 @@ pub fn json_rpc(method: &str) -> Option<Spelling> {
     JSON_RPC
         .iter()
         .find(|spelling| spelling.method == method)
+        .copied()
+}
+
+/// Paths of gRPC methods, by the names in the packages themselves; the prose of 0.3 has others,
+/// which nothing runs. ListTasks has no spelling in 0.3.
+pub const GRPC: [Spelling; 21] = [
+    v1_0("/lf.a2a.v1.A2AService/SendMessage", Operation::SendMessage),
+    v1_0(
+        "/lf.a2a.v1.A2AService/SendStreamingMessage",
+        Operation::SendStreamingMessage,
+    ),
+    v1_0("/lf.a2a.v1.A2AService/GetTask", Operation::GetTask),
+    v1_0("/lf.a2a.v1.A2AService/ListTasks", Operation::ListTasks),
+    v1_0("/lf.a2a.v1.A2AService/CancelTask", Operation::CancelTask),
+    v1_0(
+        "/lf.a2a.v1.A2AService/SubscribeToTask",
+        Operation::SubscribeToTask,
+    ),
+    v1_0(
+        "/lf.a2a.v1.A2AService/CreateTaskPushNotificationConfig",
+        Operation::CreateTaskPushNotificationConfig,
+    ),
+    v1_0(
+        "/lf.a2a.v1.A2AService/GetTaskPushNotificationConfig",
+        Operation::GetTaskPushNotificationConfig,
+    ),
+    v1_0(
+        "/lf.a2a.v1.A2AService/ListTaskPushNotificationConfigs",
+        Operation::ListTaskPushNotificationConfigs,
+    ),
+    v1_0(
+        "/lf.a2a.v1.A2AService/DeleteTaskPushNotificationConfig",
+        Operation::DeleteTaskPushNotificationConfig,
+    ),
+    v1_0(
+        "/lf.a2a.v1.A2AService/GetExtendedAgentCard",
+        Operation::GetExtendedAgentCard,
+    ),
+    v0_3("/a2a.v1.A2AService/SendMessage", Operation::SendMessage),
+    v0_3(
+        "/a2a.v1.A2AService/SendStreamingMessage",
+        Operation::SendStreamingMessage,
+    ),
+    v0_3("/a2a.v1.A2AService/GetTask", Operation::GetTask),
+    v0_3("/a2a.v1.A2AService/CancelTask", Operation::CancelTask),
+    v0_3(
+        "/a2a.v1.A2AService/TaskSubscription",
+        Operation::SubscribeToTask,
+    ),
+    v0_3(
+        "/a2a.v1.A2AService/CreateTaskPushNotificationConfig",
+        Operation::CreateTaskPushNotificationConfig,
+    ),
+    v0_3(
+        "/a2a.v1.A2AService/GetTaskPushNotificationConfig",
+        Operation::GetTaskPushNotificationConfig,
+    ),
+    v0_3(
+        "/a2a.v1.A2AService/ListTaskPushNotificationConfig",
+        Operation::ListTaskPushNotificationConfigs,
+    ),
+    v0_3(
+        "/a2a.v1.A2AService/DeleteTaskPushNotificationConfig",
+        Operation::DeleteTaskPushNotificationConfig,
+    ),
+    v0_3(
+        "/a2a.v1.A2AService/GetAgentCard",
+        Operation::GetExtendedAgentCard,
+    ),
+];
+
+/// What the path of a gRPC call means; the package decides the version.
+pub fn grpc(path: &str) -> Option<Spelling> {
+    GRPC.iter()
+        .find(|spelling| spelling.method == path)
         .copied()
 }

@@ -72,7 +72,8 @@ impl HttpUrl<'_> {
     }
 }
 
-fn own_port(https: bool) -> u16 {
+/// The port of `http` or `https`.
+pub(super) fn own_port(https: bool) -> u16 {
     if https { 443 } else { 80 }
 }
 

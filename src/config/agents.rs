@@ -1,11 +1,11 @@
 //! `agents`: what is guarded, and where callers find it.
 
 use super::address::{HttpUrl, parse_url};
-use super::check::{is_later, list_of, name_of, unique, words};
+use super::check::{list_of, name_of, unique, words};
 use super::document;
 use super::path::canonical;
-use super::snapshot::{Agent, Backend, BackendPath, Contexts, Interface, Interfaces, Limits};
-use crate::a2a::{Binding, Version, Versions};
+use super::snapshot::{Agent, Backend, BackendPath, Contexts, Interfaces, Limits, Listener};
+use super::{grpc, interfaces};
 use crate::source::{Kind, Mapping, Value, codes, quantity::suggest};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,8 +34,9 @@ const LIMITS: Limits = Limits {
 };
 
 /// Reads all agents.
-pub(super) fn read(value: &Value<'_, '_>) -> Vec<Arc<Agent>> {
+pub(super) fn read(value: &Value<'_, '_>, listeners: &[Arc<Listener>]) -> Vec<Arc<Agent>> {
     let mut names = HashMap::new();
+    let mut doors = grpc::Doors::new(listeners);
     let mut agents = Vec::new();
     let mut routes = Vec::new();
     for entry in value.list().unwrap_or_default() {
@@ -55,12 +56,10 @@ pub(super) fn read(value: &Value<'_, '_>) -> Vec<Arc<Agent>> {
         if let (Some(place), Some(route)) = (place, &route) {
             routes.push((place, route.clone(), name.clone()));
         }
-        agents.push(Arc::new(one(
-            &fields,
-            agents.len(),
-            name,
-            route.unwrap_or_default(),
-        )));
+        let mut agent = one(&fields, agents.len(), name, route.unwrap_or_default());
+        agent.grpc = fields.get("grpc").and_then(|v| doors.read(&v, &agent.name));
+        grpc::reachable(&fields, &agent);
+        agents.push(Arc::new(agent));
     }
     overlaps(&routes);
     agents
@@ -80,7 +79,10 @@ fn one(fields: &Mapping<'_, '_>, index: usize, name: Box<str>, route: Box<str>) 
         .map(|v| list_of(&v))
         .unwrap_or_default();
     let (skill_metadata_keys, skill_default) = skills_of_calls(fields, &skills);
-    let interfaces = fields.get("interfaces").map(|v| interfaces(&v, &url_path));
+    let interfaces = fields
+        .get("interfaces")
+        .map(|v| interfaces::read(&v, &url_path));
+    let (interfaces, other_backends) = interfaces.unwrap_or((Interfaces::Auto, Vec::new()));
     let contexts = fields.get("contexts").and_then(|v| {
         v.word(&[
             ("claimable", Contexts::Claimable),
@@ -93,8 +95,9 @@ fn one(fields: &Mapping<'_, '_>, index: usize, name: Box<str>, route: Box<str>) 
         route,
         publish: flag("publish", false),
         backend: backend.map(|(backend, _)| backend).unwrap_or_default(),
-        other_backends: Vec::new(),
-        interfaces: interfaces.unwrap_or(Interfaces::Auto),
+        other_backends,
+        interfaces,
+        grpc: None,
         skills,
         skill_metadata_keys,
         skill_default,
@@ -127,7 +130,7 @@ fn route(value: &Value<'_, '_>) -> Option<Box<str>> {
 }
 
 /// A path that is already in its one spelling; one trailing slash is dropped.
-fn canonical_path(value: &Value<'_, '_>) -> Option<Box<str>> {
+pub(super) fn canonical_path(value: &Value<'_, '_>) -> Option<Box<str>> {
     let text = value.text()?;
     let (message, hint) = match canonical(text) {
         Ok(path) if text.strip_suffix('/').unwrap_or(text) == path.as_str() => {
@@ -147,7 +150,7 @@ fn canonical_path(value: &Value<'_, '_>) -> Option<Box<str>> {
 }
 
 /// A path on the backend, sent as it is written: it may have escapes that ours may not (FC-20).
-fn sent_path(value: &Value<'_, '_>) -> Option<Box<str>> {
+pub(super) fn sent_path(value: &Value<'_, '_>) -> Option<Box<str>> {
     let text = value.text()?;
     let fault = match text.strip_prefix('/') {
         None => "it does not start with `/`",
@@ -214,13 +217,7 @@ fn backend(value: &Value<'_, '_>) -> Option<(Backend, Box<str>)> {
             return None;
         }
     };
-    if url.https {
-        place.error(
-            codes::NOT_AVAILABLE,
-            "TLS to agents is not available in this version",
-            "use `http://` and let the agent listen on loopback or a private network",
-        );
-    }
+    no_tls(&place, &url);
     let base_path: Box<str> = url.path.strip_suffix('/').unwrap_or(url.path).into();
     if base_path
         .split('/')
@@ -238,15 +235,33 @@ fn backend(value: &Value<'_, '_>) -> Option<(Backend, Box<str>)> {
         None => default_card_paths(&base_path),
     };
     let path = url.path.into();
-    let HttpUrl { host, port, .. } = url;
     let backend = Backend {
-        host: host.to_ascii_lowercase().into(),
-        port,
-        authority: url.authority().into(),
         base_path,
         card_paths,
+        ..origin_of(&url)
     };
     Some((backend, path))
+}
+
+/// The origin of a URL, without paths.
+pub(super) fn origin_of(url: &HttpUrl<'_>) -> Backend {
+    Backend {
+        host: url.host.to_ascii_lowercase().into(),
+        port: url.port,
+        authority: url.authority().into(),
+        ..Backend::default()
+    }
+}
+
+/// Reports a backend that speaks TLS.
+pub(super) fn no_tls(place: &Value<'_, '_>, url: &HttpUrl<'_>) {
+    if url.https {
+        place.error(
+            codes::NOT_AVAILABLE,
+            "TLS to agents is not available in this version",
+            "use `http://` and let the agent listen on loopback or a private network",
+        );
+    }
 }
 
 /// Below the base path first, since one origin may hold many agents; then at the origin, where
@@ -262,67 +277,6 @@ fn default_card_paths(base_path: &str) -> Vec<Box<str>> {
         }
     }
     paths
-}
-
-fn interfaces(value: &Value<'_, '_>, url_path: &str) -> Interfaces {
-    if matches!(value.node.kind, Kind::Str(_)) {
-        value.word(&[("auto", ())]);
-        return Interfaces::Auto;
-    }
-    let mut listed: Vec<Interface> = Vec::new();
-    for entry in value.list().unwrap_or_default() {
-        let Some(fields) = entry.fields(&document::INTERFACE) else {
-            continue;
-        };
-        let later = "only JSON-RPC is served; list the agent's JSONRPC interface";
-        if let Some(binding) = fields.get("binding")
-            && !is_later(&binding, &["HTTP+JSON", "GRPC"], later)
-        {
-            binding.word(&[("JSONRPC", ())]);
-        }
-        let versions = fields
-            .get("version")
-            .map(|v| versions(&v))
-            .unwrap_or_default();
-        let backend_path = match fields.get("backend") {
-            Some(value) => sent_path(&value).unwrap_or_default(),
-            None if url_path.is_empty() => "/".into(),
-            None => url_path.into(),
-        };
-        let place = fields.get("public_path");
-        let public_path = place.as_ref().and_then(canonical_path).unwrap_or_default();
-        if let Some(place) = &place {
-            not_well_known(place, &public_path);
-        }
-        if listed.iter().any(|i| i.public_path == public_path) {
-            entry.error(
-                codes::INTERFACE_OVERLAP,
-                "a second interface on the same public path",
-                "give each interface a `public_path` of its own, or list both versions in one",
-            );
-        }
-        listed.push(Interface {
-            public_path,
-            backend_path,
-            binding: Binding::JsonRpc,
-            versions,
-            backend: 0,
-        });
-    }
-    Interfaces::Listed(listed)
-}
-
-fn versions(value: &Value<'_, '_>) -> Versions {
-    let allowed = [("0.3", Version::V0_3), ("1.0", Version::V1_0)];
-    let mut versions = Versions::default();
-    let named = match value.node.kind {
-        Kind::Seq(_) => words(value, &allowed),
-        _ => value.word(&allowed).into_iter().collect(),
-    };
-    for version in named {
-        versions.insert(version);
-    }
-    versions
 }
 
 /// The metadata keys that name a skill, and the skill of a call that names none.
@@ -406,7 +360,7 @@ fn backend_paths(value: &Value<'_, '_>) -> Vec<BackendPath> {
 }
 
 /// Cards are looked for before anything else, so such a path would never be reached.
-fn not_well_known(place: &Value<'_, '_>, path: &str) {
+pub(super) fn not_well_known(place: &Value<'_, '_>, path: &str) {
     if WELL_KNOWN.contains(&path) {
         place.error(
             codes::BAD_PATH,

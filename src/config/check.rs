@@ -129,7 +129,7 @@ impl Reader<'_> {
         }
         let agents = fields
             .get("agents")
-            .map(|v| agents::read(&v))
+            .map(|v| agents::read(&v, &listeners))
             .unwrap_or_default();
         let policies = fields.get("policies");
         if policies.is_none() {

@@ -6,7 +6,7 @@
 mod agent;
 mod issuer;
 
-pub use agent::{AGENT, BACKEND, BACKEND_PATH, INTERFACE, LIMITS, ROUTE, SKILL_FROM};
+pub use agent::{AGENT, BACKEND, BACKEND_PATH, GRPC, INTERFACE, LIMITS, ROUTE, SKILL_FROM};
 pub use issuer::{CLAIM, GRANT, ISSUER, KEYS};
 
 use crate::source::shape::{Fields, Shape, optional, required};

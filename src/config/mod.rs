@@ -9,6 +9,8 @@ mod agents;
 pub mod capture;
 pub mod check;
 pub mod document;
+mod grpc;
+mod interfaces;
 mod issuers;
 mod keys;
 mod listeners;

@@ -1,7 +1,8 @@
 //! Which agent a path leads to.
 
+use super::address::{own_port, split_host};
 use super::path::CanonicalPath;
-use super::snapshot::Agent;
+use super::snapshot::{Agent, GrpcDoor, Listener};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Routes {
     agents: HashMap<Box<str>, Arc<Agent>>,
+    grpc_hosts: HashMap<Box<str>, Arc<Agent>>,
+    grpc_listeners: HashMap<Box<str>, Arc<Agent>>,
     /// Most segments of any route.
     segments: usize,
     /// Bytes of the longest route.
@@ -27,6 +30,15 @@ impl Routes {
             routes.segments = routes.segments.max(agent.route.matches('/').count());
             routes.longest = routes.longest.max(agent.route.len());
             routes.agents.insert(agent.route.clone(), Arc::clone(agent));
+            match agent.grpc.as_ref().map(|grpc| &grpc.door) {
+                Some(GrpcDoor::Host(host)) => {
+                    routes.grpc_hosts.insert(host.clone(), agent.clone());
+                }
+                Some(GrpcDoor::Listener(name)) => {
+                    routes.grpc_listeners.insert(name.clone(), agent.clone());
+                }
+                None => {}
+            }
         }
         routes
     }
@@ -55,5 +67,25 @@ impl Routes {
             }
         }
         found
+    }
+
+    /// The agent of which a `Host` value is the gRPC host.
+    pub fn grpc_host(&self, listener: &Listener, host: &str) -> Option<&Arc<Agent>> {
+        if self.grpc_hosts.is_empty() {
+            return None;
+        }
+        let host = host.to_ascii_lowercase();
+        let own = own_port(listener.public_url.starts_with("https://"));
+        let bare = match split_host(&host) {
+            Ok((_, Some(port))) if port == own => host.rsplit_once(':').map(|(bare, _)| bare),
+            Ok(_) | Err(_) => None,
+        };
+        let known = |host: &str| self.grpc_hosts.get(host);
+        known(&host).or_else(|| known(bare?))
+    }
+
+    /// The agent whose gRPC interface a listener has.
+    pub fn grpc_listener(&self, listener: &str) -> Option<&Arc<Agent>> {
+        self.grpc_listeners.get(listener)
     }
 }

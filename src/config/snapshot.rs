@@ -88,6 +88,8 @@ pub struct Agent {
     pub other_backends: Vec<Backend>,
     /// Where its interfaces come from.
     pub interfaces: Interfaces,
+    /// Where callers find its gRPC interface, if it offers one.
+    pub grpc: Option<Grpc>,
     /// Declared skills.
     pub skills: Vec<Box<str>>,
     /// Keys of message metadata that name a skill.
@@ -144,6 +146,25 @@ pub enum Interfaces {
     Auto,
     /// Listed by the operator.
     Listed(Vec<Interface>),
+}
+
+/// How an agent's gRPC interface is offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grpc {
+    /// Where callers find it.
+    pub door: GrpcDoor,
+    /// Whether `grpc.health.v1` is answered, by us.
+    pub health: bool,
+}
+
+/// Where callers find a gRPC interface: gRPC has no path prefix. No two agents have the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum GrpcDoor {
+    /// Under this `Host` value, on every listener: lower case, with a port where it is not the
+    /// scheme's own. Nothing but gRPC is served under it.
+    Host(Box<str>),
+    /// On the listener of this name, under any of its hosts.
+    Listener(Box<str>),
 }
 
 /// Whether a caller may bring its own context id.

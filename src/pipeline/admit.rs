@@ -56,7 +56,9 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
             full_only: true, ..
         }
         | Place::Backend { .. } => Grant::Full,
-        Place::Card(_) | Place::NoCard | Place::Nowhere => return Err(nowhere()),
+        Place::Card(_) | Place::NoCard | Place::Health(_) | Place::Nowhere => {
+            return Err(nowhere());
+        }
     };
     if verified.principal.grant.is_some_and(|grant| grant >= needs) {
         return match place {

@@ -5,7 +5,7 @@
 
 use super::{Live, Rejection};
 use crate::a2a::card::Interface;
-use crate::a2a::{Fault, is_served};
+use crate::a2a::{Binding, Fault, is_served, wire};
 use crate::audit::record::Surface;
 use crate::config::path::{CanonicalPath, PathFault, canonical};
 use crate::config::snapshot::{Agent, Interfaces, Listener};
@@ -44,9 +44,14 @@ pub enum Place {
     },
     /// An agent's interfaces are not known yet, so no path of it can be judged.
     NotReady(Arc<Agent>),
+    /// The health service of an agent's gRPC interface, which we answer; needs no token.
+    Health(Arc<Agent>),
     /// Nowhere.
     Nowhere,
 }
+
+/// The one method of the health service that is answered.
+const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
 impl Place {
     /// The surface, for records and metrics.
@@ -54,6 +59,7 @@ impl Place {
         match self {
             Place::Card(_) | Place::NoCard => Surface::Card,
             Place::Interface { .. } | Place::NotReady(_) => Surface::Agent,
+            Place::Health(_) => Surface::Health,
             Place::Backend { .. } => Surface::Backend,
             Place::Nowhere => Surface::None,
         }
@@ -65,6 +71,7 @@ impl Place {
             Place::Card(agent)
             | Place::Interface { agent, .. }
             | Place::Backend { agent, .. }
+            | Place::Health(agent)
             | Place::NotReady(agent) => Some(agent),
             Place::NoCard | Place::Nowhere => None,
         }
@@ -94,11 +101,11 @@ pub struct Knock<'a> {
 
 /// Finds where a request leads.
 pub fn locate(live: &Live, knock: &Knock<'_>) -> Result<Located, Rejection> {
-    let Knock { method, target, .. } = *knock;
+    let Knock { target, .. } = *knock;
     let text = std::str::from_utf8(target).map_err(|_| bad_path("path_not_utf8"))?;
     let path = canonical(text).map_err(|fault| bad_path(code_of(fault)))?;
     Ok(Located {
-        place: place(live, method, &path),
+        place: behind_door(live, knock, &path).unwrap_or_else(|| place(live, knock.method, &path)),
         path: path.as_str().into(),
     })
 }
@@ -120,6 +127,49 @@ fn code_of(fault: PathFault) -> &'static str {
         PathFault::NotUtf8 => "path_not_utf8",
         PathFault::BadCharacter => "path_bad_character",
     }
+}
+
+/// The place of a path at an agent's gRPC door. Behind a host of its own there is nothing else;
+/// on a listener of its own there are the routes too.
+fn behind_door(live: &Live, knock: &Knock<'_>, path: &CanonicalPath<'_>) -> Option<Place> {
+    let routes = &live.snapshot.routes;
+    let host = std::str::from_utf8(knock.host).unwrap_or_default();
+    if let Some(agent) = routes.grpc_host(knock.listener, host) {
+        let place = grpc_place(live, agent, path.as_str());
+        let reads = *knock.method == Method::GET || *knock.method == Method::HEAD;
+        return Some(place.unwrap_or(match reads && is_card_name(path.as_str()) {
+            true => Place::NoCard,
+            false => Place::Nowhere,
+        }));
+    }
+    let agent = routes.grpc_listener(&knock.listener.name)?;
+    grpc_place(live, agent, path.as_str())
+}
+
+fn grpc_place(live: &Live, agent: &Arc<Agent>, path: &str) -> Option<Place> {
+    if path == HEALTH && agent.grpc.as_ref().is_some_and(|grpc| grpc.health) {
+        return Some(Place::Health(agent.clone()));
+    }
+    let spelling = wire::grpc(path)?;
+    let interfaces = live.cards.interfaces(agent.index);
+    let speaks = |i: &&Interface| i.binding == Binding::Grpc;
+    let found = interfaces
+        .iter()
+        .filter(speaks)
+        .find(|i| i.versions.contains(spelling.version))
+        .or_else(|| interfaces.iter().find(speaks));
+    if let Some(interface) = found {
+        return Some(Place::Interface {
+            agent: agent.clone(),
+            interface: interface.clone(),
+            path: path.into(),
+            full_only: false,
+        });
+    }
+    if agent.interfaces == Interfaces::Auto && !live.cards.has_card(agent.index) {
+        return Some(Place::NotReady(agent.clone()));
+    }
+    Some(Place::Nowhere)
 }
 
 fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
@@ -179,6 +229,8 @@ fn interface<'i, 'p>(
 ) -> Option<(&'i Interface, &'p str)> {
     interfaces
         .iter()
+        // gRPC has a door of its own.
+        .filter(|interface| interface.binding != Binding::Grpc)
         .filter_map(|interface| {
             let below = rest.strip_prefix(&*interface.public_path)?;
             let whole = below.is_empty() || below.starts_with('/');
@@ -191,8 +243,9 @@ fn is_card_name(path: &str) -> bool {
     WELL_KNOWN.iter().any(|name| path.ends_with(name))
 }
 
-/// Whether a `Host` value is one of the listener's. On a loopback listener every loopback name is.
-pub fn is_our_host(listener: &Listener, host: &[u8]) -> bool {
+/// Whether a `Host` value is one of the listener's, or a gRPC host. On a loopback listener every
+/// loopback name is.
+pub fn is_our_host(live: &Live, listener: &Listener, host: &[u8]) -> bool {
     if listener
         .hosts
         .iter()
@@ -200,7 +253,11 @@ pub fn is_our_host(listener: &Listener, host: &[u8]) -> bool {
     {
         return true;
     }
-    listener.bind.ip().is_loopback() && is_loopback_name(host)
+    if listener.bind.ip().is_loopback() && is_loopback_name(host) {
+        return true;
+    }
+    let host = std::str::from_utf8(host).unwrap_or_default();
+    live.snapshot.routes.grpc_host(listener, host).is_some()
 }
 
 /// Whether a `Host` value names loopback.

@@ -31,7 +31,7 @@ pub async fn serve(
     check(session).map_err(Failure::Rejected)?;
     let head = session.req_header();
     let host = head.headers.get(HOST).map_or(&b""[..], |h| h.as_bytes());
-    if !is_our_host(&app.listener, host) {
+    if !is_our_host(&recorder.live, &app.listener, host) {
         return Err(refuse(Fault::Misdirected, "unknown_host"));
     }
     check_connection(&head.headers).map_err(|(fault, code)| refuse(fault, code))?;
@@ -51,6 +51,7 @@ pub async fn serve(
     }
     match located.place {
         Place::Card(agent) => serve_card(session, recorder, &agent).await,
+        Place::Health(_) => Err(refuse(Fault::NoSuchPath, "no_such_path")),
         Place::NoCard => Err(refuse(Fault::NoSuchPath, "no_such_card")),
         place => serve_caller(app, session, recorder, place).await,
     }
@@ -119,7 +120,7 @@ async fn serve_caller(
             };
             go(app, session, recorder, agent, target, body, admission).await
         }
-        Place::Card(_) | Place::NoCard | Place::NotReady(_) | Place::Nowhere => {
+        Place::Card(_) | Place::NoCard | Place::Health(_) | Place::NotReady(_) | Place::Nowhere => {
             Err(refuse(Fault::NoSuchPath, "no_such_path"))
         }
     }

@@ -84,6 +84,8 @@ pub const UNKNOWN_SKILL: &str = "PC083";
 pub const SKILL_UNDECIDABLE: &str = "PC084";
 /// Two interfaces on one public path.
 pub const INTERFACE_OVERLAP: &str = "PC085";
+/// No place for an agent's gRPC interface, or one that is something else's; or no such interface.
+pub const GRPC_DOOR: &str = "PC086";
 /// A policy file pattern that we do not read.
 pub const BAD_PATTERN: &str = "PC100";
 /// A policy file pattern that matches no file.

@@ -160,6 +160,7 @@ fn agent(contexts: Contexts) -> Agent {
         publish: false,
         backend: Backend::default(),
         other_backends: Vec::new(),
+        grpc: None,
         interfaces: Interfaces::Auto,
         skills: Vec::new(),
         skill_metadata_keys: Vec::new(),

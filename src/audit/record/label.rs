@@ -178,6 +178,8 @@ labels! {
         Backend = "backend",
         /// Our own API.
         Admin = "admin",
+        /// Our own health, on a public listener.
+        Health = "health",
         /// Nowhere, or not known yet.
         None = "none",
     }

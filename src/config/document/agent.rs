@@ -28,6 +28,11 @@ pub static AGENT: Fields = Fields {
             ]),
             "`auto` (the default): from its card, on the backend's own origin; or a list",
         ),
+        optional(
+            "grpc",
+            Shape::Object(&GRPC),
+            "where callers find its gRPC interface, which has no path prefix; default: it is not offered",
+        ),
         optional("skills", TEXTS, "ids of the skills that policies may name"),
         optional(
             "skill_from",
@@ -67,7 +72,6 @@ pub static AGENT: Fields = Fields {
         optional("limits", Shape::Object(&LIMITS), "sizes and timeouts"),
     ],
     later: &[
-        ("grpc", "remove it; only JSON-RPC is served"),
         (
             "tenant",
             "remove it; calls that name a tenant are judged as not found",
@@ -87,7 +91,10 @@ pub static AGENT: Fields = Fields {
             "public_skills",
             "remove it; the public card shows all skills",
         ),
-        ("health", "remove it; only JSON-RPC is served"),
+        (
+            "health",
+            "for `grpc.health.v1` write `grpc: {health: true, ...}`",
+        ),
     ],
 };
 
@@ -132,6 +139,30 @@ pub static BACKEND: Fields = Fields {
     ],
 };
 
+/// `agents[].grpc`.
+pub static GRPC: Fields = Fields {
+    title: "grpc",
+    doc: "Where callers find an agent's gRPC interface: either a host or a listener.",
+    fields: &[
+        optional(
+            "host",
+            Shape::Text,
+            "a `Host` value of its own, on every listener; only gRPC is served under it",
+        ),
+        optional(
+            "listener",
+            Shape::Text,
+            "name of the listener on which it is served, for this agent only",
+        ),
+        optional(
+            "health",
+            Shape::Boolean,
+            "whether the gateway answers `grpc.health.v1` for the agent, without a token; default false",
+        ),
+    ],
+    later: &[],
+};
+
 /// One of `agents[].interfaces`.
 pub static INTERFACE: Fields = Fields {
     title: "interface",
@@ -139,8 +170,8 @@ pub static INTERFACE: Fields = Fields {
     fields: &[
         required(
             "binding",
-            Shape::Word(&["JSONRPC"]),
-            "its protocol binding: `JSONRPC`",
+            Shape::Word(&["JSONRPC", "GRPC"]),
+            "its protocol binding: `JSONRPC` or `GRPC`",
         ),
         required(
             "version",
@@ -153,12 +184,12 @@ pub static INTERFACE: Fields = Fields {
         optional(
             "backend",
             Shape::Text,
-            "path on the backend's origin, sent as written; default: the path of `backend.url`",
+            "path on the backend's origin, or URL on another, sent as written; default: that of `backend.url`; for gRPC an origin such as `http://127.0.0.1:50051`",
         ),
         optional(
             "public_path",
             Shape::Text,
-            "path below the route; default: the route itself",
+            "path below the route; default: the route itself; gRPC has none",
         ),
     ],
     later: &[],

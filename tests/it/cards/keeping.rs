@@ -33,6 +33,7 @@ fn agent(index: usize, name: &str) -> Agent {
             card_paths: vec!["/.well-known/agent-card.json".into()],
         },
         other_backends: Vec::new(),
+        grpc: None,
         interfaces: Interfaces::Auto,
         skills: vec!["hello".into()],
         skill_metadata_keys: Vec::new(),

@@ -32,6 +32,7 @@ pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) 
             card_paths: vec!["/.well-known/agent-card.json".into()],
         },
         other_backends: Vec::new(),
+        grpc: None,
         interfaces: Interfaces::Auto,
         skills: vec!["only".into()],
         skill_metadata_keys: Vec::new(),

@@ -1,0 +1,179 @@
+//! `agents[].interfaces`: which bindings an agent speaks, and where.
+
+use super::address::parse_url;
+use super::agents::{canonical_path, no_tls, not_well_known, origin_of, sent_path};
+use super::check::{is_later, words};
+use super::document;
+use super::snapshot::{Backend, Interface, Interfaces};
+use crate::a2a::{Binding, Version, Versions};
+use crate::source::{Kind, Mapping, Value, codes};
+
+/// Reads the list, and the origins besides the backend's own that it names. `url_path` is the path
+/// of the backend's URL as written.
+pub(super) fn read(value: &Value<'_, '_>, url_path: &str) -> (Interfaces, Vec<Backend>) {
+    if matches!(value.node.kind, Kind::Str(_)) {
+        value.word(&[("auto", ())]);
+        return (Interfaces::Auto, Vec::new());
+    }
+    let mut listed: Vec<Interface> = Vec::new();
+    let mut others = Vec::new();
+    for entry in value.list().unwrap_or_default() {
+        let Some(fields) = entry.fields(&document::INTERFACE) else {
+            continue;
+        };
+        let interface = one(&fields, url_path, &mut others);
+        let taken = listed
+            .iter()
+            .filter(|known| overlap(known, &interface))
+            .map(|known| known.binding)
+            .next();
+        match taken {
+            Some(Binding::Grpc) => entry.error(
+                codes::INTERFACE_OVERLAP,
+                "a second gRPC interface of this version",
+                "the package in the path decides which interface is meant: list each version once",
+            ),
+            Some(Binding::JsonRpc | Binding::Rest) => entry.error(
+                codes::INTERFACE_OVERLAP,
+                "a second interface on the same public path",
+                "give each interface a `public_path` of its own, or list both versions in one",
+            ),
+            None => {}
+        }
+        listed.push(interface);
+    }
+    (Interfaces::Listed(listed), others)
+}
+
+/// Whether callers could mean either of two interfaces.
+fn overlap(a: &Interface, b: &Interface) -> bool {
+    match (a.binding, b.binding) {
+        (Binding::Grpc, Binding::Grpc) => [Version::V0_3, Version::V1_0]
+            .into_iter()
+            .any(|version| a.versions.contains(version) && b.versions.contains(version)),
+        // gRPC has no path of its own.
+        (Binding::Grpc, Binding::JsonRpc | Binding::Rest)
+        | (Binding::JsonRpc | Binding::Rest, Binding::Grpc) => false,
+        (Binding::JsonRpc | Binding::Rest, Binding::JsonRpc | Binding::Rest) => {
+            a.public_path == b.public_path
+        }
+    }
+}
+
+fn one(fields: &Mapping<'_, '_>, url_path: &str, others: &mut Vec<Backend>) -> Interface {
+    let binding = fields.get("binding").and_then(|v| binding(&v));
+    let binding = binding.unwrap_or(Binding::JsonRpc);
+    let versions = fields
+        .get("version")
+        .map(|v| versions(&v))
+        .unwrap_or_default();
+    let (backend, backend_path) = match fields.get("backend") {
+        Some(value) => backend(&value, binding, others),
+        None if binding == Binding::Grpc => (0, Box::default()),
+        None if url_path.is_empty() => (0, "/".into()),
+        None => (0, url_path.into()),
+    };
+    let place = fields.get("public_path");
+    if let Some(place) = &place
+        && binding == Binding::Grpc
+    {
+        place.error(
+            codes::BAD_PATH,
+            "gRPC has no path prefix",
+            "remove it; the agent's `grpc` says where callers find it",
+        );
+    }
+    let public_path = place.as_ref().and_then(canonical_path).unwrap_or_default();
+    if let Some(place) = &place {
+        not_well_known(place, &public_path);
+    }
+    Interface {
+        public_path,
+        backend_path,
+        binding,
+        versions,
+        backend,
+    }
+}
+
+fn binding(value: &Value<'_, '_>) -> Option<Binding> {
+    let later = "only JSON-RPC and gRPC are served; list one of the agent's interfaces of these";
+    if is_later(value, &["HTTP+JSON"], later) {
+        return None;
+    }
+    value.word(&[("JSONRPC", Binding::JsonRpc), ("GRPC", Binding::Grpc)])
+}
+
+/// Which backend, and the path there: `backend` is a path on the agent's own origin, or a URL on
+/// another one. gRPC has no path.
+fn backend(
+    value: &Value<'_, '_>,
+    binding: Binding,
+    others: &mut Vec<Backend>,
+) -> (usize, Box<str>) {
+    let Some(text) = value.text() else {
+        return (0, Box::default());
+    };
+    if !text.contains("://") {
+        if binding == Binding::Grpc {
+            value.error(
+                codes::BAD_URL,
+                "gRPC has no path prefix",
+                "write the origin at which the agent speaks gRPC, such as `http://127.0.0.1:50051`; without it, `backend.url` is used",
+            );
+        }
+        return (0, sent_path(value).unwrap_or_default());
+    }
+    let url = match parse_url(text) {
+        Ok(url) => url,
+        Err(fault) => {
+            value.error(
+                codes::BAD_URL,
+                format!("not a usable URL: {fault}"),
+                "write scheme, host, port and path: `http://127.0.0.1:9998/a2a`",
+            );
+            return (0, Box::default());
+        }
+    };
+    no_tls(value, &url);
+    let path = match (binding, url.path) {
+        (Binding::Grpc, "" | "/") => "",
+        (Binding::Grpc, _) => {
+            value.error(
+                codes::BAD_URL,
+                "gRPC has no path prefix",
+                "write scheme, host and port only: `http://127.0.0.1:50051`",
+            );
+            ""
+        }
+        (Binding::JsonRpc | Binding::Rest, "") => "/",
+        (Binding::JsonRpc | Binding::Rest, path) => path,
+    };
+    if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        value.error(
+            codes::BAD_PATH,
+            "not a usable path: it has a segment `.` or `..`",
+            "write the path as the agent expects it, without them",
+        );
+    }
+    let origin = origin_of(&url);
+    let index = others.iter().position(|known| *known == origin);
+    let index = index.unwrap_or_else(|| {
+        others.push(origin);
+        others.len() - 1
+    });
+    (index + 1, path.into())
+}
+
+fn versions(value: &Value<'_, '_>) -> Versions {
+    let allowed = [("0.3", Version::V0_3), ("1.0", Version::V1_0)];
+    let mut versions = Versions::default();
+    let named = match value.node.kind {
+        Kind::Seq(_) => words(value, &allowed),
+        _ => value.word(&allowed).into_iter().collect(),
+    };
+    for version in named {
+        versions.insert(version);
+    }
+    versions
+}
