@@ -25,6 +25,14 @@ impl Binding {
         }
     }
 
+    /// Whether its interfaces have a path; gRPC's path is that of the method alone.
+    pub fn has_path(self) -> bool {
+        match self {
+            Binding::JsonRpc | Binding::Rest => true,
+            Binding::Grpc => false,
+        }
+    }
+
     /// The name in records and metrics.
     pub fn label(self) -> &'static str {
         match self {
@@ -76,6 +84,11 @@ impl Versions {
             Version::V0_3 => self.v0_3,
             Version::V1_0 => self.v1_0,
         }
+    }
+
+    /// Whether the two sets share a version.
+    pub fn meets(self, other: Versions) -> bool {
+        (self.v0_3 && other.v0_3) || (self.v1_0 && other.v1_0)
     }
 
     /// Adds `version`.

@@ -22,23 +22,18 @@ pub(super) fn read(value: &Value<'_, '_>, url_path: &str) -> (Interfaces, Vec<Ba
             continue;
         };
         let interface = one(&fields, url_path, &mut others);
-        let taken = listed
-            .iter()
-            .filter(|known| overlap(known, &interface))
-            .map(|known| known.binding)
-            .next();
-        match taken {
-            Some(Binding::Grpc) => entry.error(
-                codes::INTERFACE_OVERLAP,
-                "a second gRPC interface of this version",
-                "the package in the path decides which interface is meant: list each version once",
-            ),
-            Some(Binding::JsonRpc | Binding::Rest) => entry.error(
-                codes::INTERFACE_OVERLAP,
-                "a second interface on the same public path",
-                "give each interface a `public_path` of its own, or list both versions in one",
-            ),
-            None => {}
+        if listed.iter().any(|known| overlap(known, &interface)) {
+            let (message, hint) = match interface.binding.has_path() {
+                true => (
+                    "a second interface on the same public path",
+                    "give each interface a `public_path` of its own, or list both versions in one",
+                ),
+                false => (
+                    "a second gRPC interface of this version",
+                    "the package in the path decides which interface is meant: list each version once",
+                ),
+            };
+            entry.error(codes::INTERFACE_OVERLAP, message, hint);
         }
         listed.push(interface);
     }
@@ -47,16 +42,10 @@ pub(super) fn read(value: &Value<'_, '_>, url_path: &str) -> (Interfaces, Vec<Ba
 
 /// Whether callers could mean either of two interfaces.
 fn overlap(a: &Interface, b: &Interface) -> bool {
-    match (a.binding, b.binding) {
-        (Binding::Grpc, Binding::Grpc) => [Version::V0_3, Version::V1_0]
-            .into_iter()
-            .any(|version| a.versions.contains(version) && b.versions.contains(version)),
-        // gRPC has no path of its own.
-        (Binding::Grpc, Binding::JsonRpc | Binding::Rest)
-        | (Binding::JsonRpc | Binding::Rest, Binding::Grpc) => false,
-        (Binding::JsonRpc | Binding::Rest, Binding::JsonRpc | Binding::Rest) => {
-            a.public_path == b.public_path
-        }
+    match (a.binding.has_path(), b.binding.has_path()) {
+        (true, true) => a.public_path == b.public_path,
+        (false, false) => a.versions.meets(b.versions),
+        (true, false) | (false, true) => false,
     }
 }
 
@@ -69,13 +58,13 @@ fn one(fields: &Mapping<'_, '_>, url_path: &str, others: &mut Vec<Backend>) -> I
         .unwrap_or_default();
     let (backend, backend_path) = match fields.get("backend") {
         Some(value) => backend(&value, binding, others),
-        None if binding == Binding::Grpc => (0, Box::default()),
+        None if !binding.has_path() => (0, Box::default()),
         None if url_path.is_empty() => (0, "/".into()),
         None => (0, url_path.into()),
     };
     let place = fields.get("public_path");
     if let Some(place) = &place
-        && binding == Binding::Grpc
+        && !binding.has_path()
     {
         place.error(
             codes::BAD_PATH,
@@ -115,7 +104,7 @@ fn backend(
         return (0, Box::default());
     };
     if !text.contains("://") {
-        if binding == Binding::Grpc {
+        if !binding.has_path() {
             value.error(
                 codes::BAD_URL,
                 "gRPC has no path prefix",
@@ -136,9 +125,9 @@ fn backend(
         }
     };
     no_tls(value, &url);
-    let path = match (binding, url.path) {
-        (Binding::Grpc, "" | "/") => "",
-        (Binding::Grpc, _) => {
+    let path = match (binding.has_path(), url.path) {
+        (false, "" | "/") => "",
+        (false, _) => {
             value.error(
                 codes::BAD_URL,
                 "gRPC has no path prefix",
@@ -146,8 +135,8 @@ fn backend(
             );
             ""
         }
-        (Binding::JsonRpc | Binding::Rest, "") => "/",
-        (Binding::JsonRpc | Binding::Rest, path) => path,
+        (true, "") => "/",
+        (true, path) => path,
     };
     if path.split('/').any(|segment| matches!(segment, "." | "..")) {
         value.error(
