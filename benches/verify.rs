@@ -27,6 +27,7 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
         random: outside.random,
         journal: outside.journal,
         ownership: outside.ownership,
+        resolver: outside.resolver,
         metrics: Arc::new(Metrics::new()?),
         instance: outside.instance,
     };

@@ -22,6 +22,8 @@ pub struct Call {
     pub task_id: Option<Box<str>>,
     /// `message.contextId`, or the filter of ListTasks.
     pub context_id: Option<Box<str>>,
+    /// The push configuration that the call names, by operation or inline.
+    pub push_config_id: Option<Box<str>>,
     /// `message.referenceTaskIds`.
     pub reference_task_ids: Vec<Box<str>>,
     /// Whether a send carries an inline push configuration, under either version's name.
@@ -47,6 +49,7 @@ impl Call {
             message_id: None,
             task_id: None,
             context_id: None,
+            push_config_id: None,
             reference_task_ids: Vec::new(),
             inline_push: false,
             push_urls: Vec::new(),

@@ -32,6 +32,8 @@ pub enum Fault {
     InvalidParams,
     /// Spelling and declared version disagree, or the interface does not offer the version.
     VersionNotSupported,
+    /// A webhook that may not be set: wrong in form, not allowed, or not out on the Internet.
+    WebhookRefused,
     /// Push notifications are not available.
     PushNotificationNotSupported,
     /// The operation is not available.
@@ -86,6 +88,8 @@ pub struct Entry {
     pub domain: &'static str,
     /// The reason code that callers may rely on (`design.md` section 6).
     pub public_reason: &'static str,
+    /// The member of the parameters that is at fault (`google.rpc.BadRequest`), where one is.
+    pub field: Option<&'static str>,
     /// The text for people.
     pub message: &'static str,
     /// What follows the id in a 1.0 answer, to the end.
@@ -111,10 +115,34 @@ macro_rules! error_info {
     };
 }
 
+/// The `BadRequest` of a row, as JSON.
+macro_rules! bad_request {
+    ($field:literal, $message:literal) => {
+        concat!(
+            r#",{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":""#,
+            $field,
+            r#"","description":""#,
+            $message,
+            r#""}]}"#
+        )
+    };
+}
+
+/// The field of a row that names one.
+macro_rules! field {
+    () => {
+        None
+    };
+    ($field:literal) => {
+        Some($field)
+    };
+}
+
 /// Writes the table, with the constant part of every answer put together by the compiler.
 macro_rules! table {
     ($($fault:ident: $code:literal, $code_0_3:literal, $rpc:literal, $rest:literal, $status:literal,
-       $grpc:literal, $reason:literal, $domain:literal, $public:literal, $message:literal;)*) => {
+       $grpc:literal, $reason:literal, $domain:literal, $public:literal, $message:literal
+       $(, field $field:literal)?;)*) => {
         impl Fault {
             /// Every fault.
             pub const ALL: &[Fault] = &[$(Fault::$fault),*];
@@ -132,10 +160,12 @@ macro_rules! table {
                         reason: $reason,
                         domain: $domain,
                         public_reason: $public,
+                        field: field!($($field)?),
                         message: $message,
                         tail_1_0: concat!(
                             r#","error":{"code":"#, $code, r#","message":""#, $message,
-                            r#"","data":["#, error_info!($reason, $domain, $public), "]}}"
+                            r#"","data":["#, error_info!($reason, $domain, $public),
+                            $(bad_request!($field, $message),)? "]}}"
                         ),
                         tail_0_3: concat!(
                             r#","error":{"code":"#, $code_0_3, r#","message":""#, $message, r#""}}"#
@@ -143,7 +173,8 @@ macro_rules! table {
                         plain: concat!(
                             r#"{"jsonrpc":"2.0","id":null,"error":{"code":"#, $code,
                             r#","status":""#, $status, r#"","message":""#, $message,
-                            r#"","details":["#, error_info!($reason, $domain, $public), "]}}"
+                            r#"","details":["#, error_info!($reason, $domain, $public),
+                            $(bad_request!($field, $message),)? "]}}"
                         ),
                     },)*
                 }
@@ -153,7 +184,7 @@ macro_rules! table {
 }
 
 // Fault: code in 1.0, in 0.3, HTTP status in JSON-RPC, in REST, google.rpc.Code, gRPC status,
-// reason, domain, public reason code, message.
+// reason, domain, public reason code, message, and the field at fault if there is one.
 table! {
     Unauthenticated: -31401, -31401, 401, 401, "UNAUTHENTICATED", 16,
         "UNAUTHENTICATED", "portcullis", "unauthenticated",
@@ -194,6 +225,9 @@ table! {
     VersionNotSupported: -32009, -32600, 200, 400, "FAILED_PRECONDITION", 9,
         "VERSION_NOT_SUPPORTED", "a2a-protocol.org", "malformed",
         "the protocol version is not supported, or does not agree with the method";
+    WebhookRefused: -32602, -32602, 200, 400, "INVALID_ARGUMENT", 3,
+        "WEBHOOK_REFUSED", "portcullis", "not_allowed",
+        "push notifications cannot be delivered to this URL", field "url";
     PushNotificationNotSupported: -32003, -32003, 200, 400, "FAILED_PRECONDITION", 9,
         "PUSH_NOTIFICATION_NOT_SUPPORTED", "a2a-protocol.org", "not_allowed",
         "push notifications are not supported";

@@ -76,6 +76,8 @@ enum Method {
     Known(Spelling),
 }
 
+// One per request, and moved twice: a box would cost every call an allocation.
+#[allow(clippy::large_enum_variant)]
 enum Params<'a> {
     Absent,
     /// They came before `method`: their text, checked but not read.

@@ -75,7 +75,7 @@ pub(super) fn read(
                 version,
                 |cursor, name| match name {
                     "taskId" => put(&mut call.task_id, id(cursor)?),
-                    "id" => id(cursor).map(drop),
+                    "id" => put(&mut call.push_config_id, id(cursor)?),
                     "url" => push_url(cursor, call),
                     "authentication" => authentication(cursor, version),
                     "pushNotificationConfig" => push_config(cursor, call).map(drop),
@@ -90,7 +90,9 @@ pub(super) fn read(
                     (Version::V1_0, "taskId") | (Version::V0_3, "id") => {
                         put(&mut call.task_id, id(cursor)?)
                     }
-                    (_, "id" | "pushNotificationConfigId") => id(cursor).map(drop),
+                    (_, "id" | "pushNotificationConfigId") => {
+                        put(&mut call.push_config_id, id(cursor)?)
+                    }
                     (_, "tenant") => tenant(cursor, call),
                     (_, "metadata") => metadata(cursor, rules, |_, cursor| skip(cursor)),
                     _ => skip(cursor),
@@ -221,7 +223,10 @@ fn push_config(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<PushNames, St
         |cursor, name| match name {
             "url" => push_url(cursor, call),
             "authentication" => authentication(cursor, version),
-            "id" => optional_text(cursor, "id_type").map(drop),
+            "id" => {
+                call.push_config_id = optional_text(cursor, "id_type")?;
+                Ok(())
+            }
             "taskId" => put(&mut found.task_id, optional_text(cursor, "id_type")?),
             "tenant" if version == Version::V1_0 => {
                 put(&mut found.tenant, optional_text(cursor, "tenant_type")?)

@@ -13,3 +13,4 @@ pub mod clock;
 pub mod journal;
 pub mod ownership_memory;
 pub mod random;
+pub mod resolver;

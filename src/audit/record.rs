@@ -136,6 +136,12 @@ pub struct Asked<'a> {
     /// `message.extensions`.
     #[serde(skip_serializing_if = "Ids::is_empty")]
     pub extensions: Ids<'a>,
+    /// The push configuration that the call names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub push_config_id: Option<Id<'a>>,
+    /// Hosts of the webhooks that the call sets; never more of a webhook than that.
+    #[serde(skip_serializing_if = "Ids::is_empty")]
+    pub webhook_hosts: Ids<'a>,
     /// What was decided.
     pub decision: Decision<'a>,
     /// The request itself.

@@ -8,6 +8,7 @@ use crate::adapters::clock::SystemClock;
 use crate::adapters::journal::{FileJournal, OpenError, Settings};
 use crate::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use crate::adapters::random::SystemRandom;
+use crate::adapters::resolver::SystemResolver;
 use crate::admin::health::{Cause, HealthView, Reason, respond};
 use crate::config::check::Loaded;
 use crate::config::snapshot::Snapshot;
@@ -15,7 +16,7 @@ use crate::config::watch::Reloader;
 use crate::pipeline::Gate;
 use crate::pipeline::gate::Ports;
 use crate::pipeline::metrics::Metrics;
-use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random};
+use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random, Resolver};
 use crate::proxy::app::Door;
 use crate::proxy::limits::Connections;
 use crate::proxy::listen::{Bound, bind};
@@ -95,6 +96,8 @@ pub struct Outside {
     pub journal: Arc<dyn Journal>,
     /// Whose tasks and contexts are whose.
     pub ownership: Arc<dyn OwnershipStore>,
+    /// Addresses of host names.
+    pub resolver: Arc<dyn Resolver>,
     /// This process in records.
     pub instance: Box<str>,
 }
@@ -121,6 +124,7 @@ impl Outside {
                 random,
                 journal: journal.clone(),
                 ownership: Arc::new(MemoryStore::new(clock, snapshot.ownership.ttl, MAX_ENTRIES)),
+                resolver: Arc::new(SystemResolver),
                 instance,
             },
             journal,
@@ -166,6 +170,7 @@ impl Server {
             random,
             journal,
             ownership,
+            resolver,
             instance,
         } = outside;
         let ports = Ports {
@@ -173,6 +178,7 @@ impl Server {
             random,
             journal,
             ownership,
+            resolver,
             metrics: Arc::new(metrics),
             instance,
         };

@@ -3,13 +3,17 @@
 use super::authenticate::Verified;
 use super::locate::Place;
 use super::metrics::Phase;
-use super::relate::{Related, Unrelated, relate, release, unavailable};
+use super::relate::{Offered, Related, Unrelated, relate, release, unavailable};
 use super::skill::{AnotherSkill, resolve};
+use super::webhook::{screen, sets_webhook};
 use super::{Challenge, Permit, Recorder, Rejection, Rework, ScopeHint};
 use crate::a2a::card::Interface;
-use crate::a2a::{Binding, Dialect, Fault, Malformed, ReadRules, Reading, Request, Version, parse};
+use crate::a2a::{
+    Binding, Dialect, Fault, Malformed, Operation, ReadRules, Reading, Request, Version, parse,
+};
 use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
+use crate::policy::webhooks::shown_host;
 use crate::policy::{Asked, AskedSkill, Decision, Effect, Question, decide, may_ever};
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
@@ -108,6 +112,11 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
     let dialect = call.dialect;
     let rpc_id = call.rpc_id.clone();
     let rework = Rework::of(&call, &recorder.live, asking.agent.index, asking.verified);
+    recorder.webhook_hosts = call
+        .push_urls
+        .iter()
+        .filter_map(|url| shown_host(url).map(Box::from))
+        .collect();
     recorder.call = Some(call);
     let began = recorder.phase(Phase::Parse, began);
     admitted(recorder, &asking, began)
@@ -157,8 +166,16 @@ async fn admitted(
     let Some(call) = recorder.call.as_ref() else {
         return Err(Rejection::plain(Fault::Internal, "no_call"));
     };
-    let has_extended = recorder.live.cards.has_extended(agent.index);
-    if let Some((fault, code)) = unavailable(call, has_extended) {
+    let offered = Offered {
+        extended_card: recorder.live.cards.has_extended(agent.index),
+        webhooks: recorder
+            .live
+            .snapshot
+            .policy
+            .webhooks()
+            .any_for(agent.index),
+    };
+    if let Some((fault, code)) = unavailable(call, offered) {
         return Err(Rejection::plain(fault, code));
     }
     let owner = &asking.verified.owner;
@@ -167,7 +184,13 @@ async fn admitted(
         .map_err(Unrelated::rejection)?;
     let began = recorder.phase(Phase::Relate, began);
     let judged = judge(recorder, asking, &related);
-    let began = recorder.phase(Phase::Decide, began);
+    recorder.phase(Phase::Decide, began);
+    let judged = match judged {
+        Ok(()) => screened(recorder, agent).await,
+        refused => refused,
+    };
+    // Looking up a webhook's host is waiting, and none of our own work.
+    let began = recorder.elapsed();
     let recorded = match judged {
         Ok(()) => {
             let recorded = record(recorder).await;
@@ -212,8 +235,43 @@ fn judge(recorder: &mut Recorder, asking: &Asking<'_>, related: &Related) -> Res
         principal: &asking.verified.principal,
     };
     let decision = decide(&recorder.live.snapshot.policy, &question);
+    let inline_push = call.is_some_and(|call| call.inline_push);
     recorder.skill = skill;
+    if !inline_push || decision.effect == Effect::Deny {
+        return conclude_decision(recorder, agent, decision);
+    }
+    // A webhook beside a message is the same webhook as by its own operation (FC-58).
+    let create = Question {
+        agent: agent.index,
+        asked: Asked::Operation(Operation::CreateTaskPushNotificationConfig),
+        skill: AskedSkill::NotAMessage,
+        principal: &asking.verified.principal,
+    };
+    let of_push = decide(&recorder.live.snapshot.policy, &create);
+    let decision = match of_push.effect {
+        Effect::Allow => decision,
+        Effect::Deny => Decision {
+            reason: "push_not_allowed",
+            ..of_push
+        },
+    };
     conclude_decision(recorder, agent, decision)
+}
+
+/// Looks at the webhooks that an allowed call sets.
+async fn screened(recorder: &mut Recorder, agent: &Agent) -> Result<(), Rejection> {
+    let Some(call) = recorder.call.as_ref().filter(|call| sets_webhook(call)) else {
+        return Ok(());
+    };
+    let resolver = recorder.gate().resolver.clone();
+    let webhooks = recorder.live.snapshot.policy.webhooks();
+    match screen(&*resolver, webhooks, agent.index, call).await {
+        Ok(()) => Ok(()),
+        Err(code) => {
+            recorder.decision = Some(Decision::deny(code));
+            Err(Rejection::plain(Fault::WebhookRefused, code))
+        }
+    }
 }
 
 fn conclude_decision(

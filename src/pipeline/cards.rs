@@ -441,7 +441,11 @@ fn promises(policy: &PolicySet, agent: &Agent) -> Promises {
     let streaming = |skill| could(Operation::SendStreamingMessage, skill);
     Promises {
         streaming: skills.any(streaming) || streaming(AskedSkill::Unknown),
-        push: false,
+        push: policy.webhooks().any_for(agent.index)
+            && could(
+                Operation::CreateTaskPushNotificationConfig,
+                AskedSkill::NotAMessage,
+            ),
         extended: could(Operation::GetExtendedAgentCard, AskedSkill::NotAMessage),
     }
 }

@@ -3,7 +3,7 @@
 use super::cards::CardStore;
 use super::failures::Failures;
 use super::metrics::{AgentMetrics, Metrics};
-use super::ports::{Clock, Journal, OwnershipStore, Random, UnixMillis};
+use super::ports::{Clock, Journal, OwnershipStore, Random, Resolver, UnixMillis};
 use super::strangers::Strangers;
 use super::token_cache::TokenCache;
 use crate::config::snapshot::Snapshot;
@@ -62,6 +62,8 @@ pub struct Gate {
     pub journal: Arc<dyn Journal>,
     /// Whose tasks and contexts are whose.
     pub ownership: Arc<dyn OwnershipStore>,
+    /// Addresses of host names.
+    pub resolver: Arc<dyn Resolver>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
     /// This process in records.
@@ -87,6 +89,8 @@ pub struct Ports {
     pub journal: Arc<dyn Journal>,
     /// Whose tasks and contexts are whose.
     pub ownership: Arc<dyn OwnershipStore>,
+    /// Addresses of host names.
+    pub resolver: Arc<dyn Resolver>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
     /// This process in records.
@@ -101,6 +105,7 @@ impl Gate {
             random,
             journal,
             ownership,
+            resolver,
             metrics,
             instance,
         } = ports;
@@ -116,6 +121,7 @@ impl Gate {
             random,
             journal,
             ownership,
+            resolver,
             metrics,
             instance,
             failures: Failures::default(),

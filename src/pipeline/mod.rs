@@ -26,6 +26,7 @@ pub mod rework;
 pub mod skill;
 pub mod strangers;
 pub mod token_cache;
+pub mod webhook;
 
 pub use attempts::{Attempts, Sizes};
 pub use authenticate::{Verified, authenticate};

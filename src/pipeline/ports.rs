@@ -3,6 +3,7 @@
 //! Adapters implement these; [`crate::cli`] hands them in. Tests have their own.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -25,6 +26,20 @@ pub trait Clock: Send + Sync {
 pub trait Random: Send + Sync {
     /// Fills `bytes` from a cryptographic generator.
     fn fill(&self, bytes: &mut [u8]);
+}
+
+/// A host name that has no address that we know of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unresolved;
+
+/// Looks up the addresses of host names.
+#[async_trait::async_trait]
+pub trait Resolver: Send + Sync {
+    /// Every address of `host`, at least one, within a bounded time.
+    ///
+    /// # Errors
+    /// The name has none, has more than can be looked at, or could not be looked up in time.
+    async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, Unresolved>;
 }
 
 /// Proof that a record is in the journal, as durable as configured. Only a [`Receipt`] yields one.

@@ -51,6 +51,8 @@ pub struct Recorder {
     pub skill: Option<Skill>,
     /// The call, once it is parsed.
     pub call: Option<Call>,
+    /// Hosts of the webhooks that it sets.
+    pub webhook_hosts: Vec<Box<str>>,
     /// What was decided; before that, a refusal's own code takes its place.
     pub decision: Option<Decision>,
     /// Length of the body.
@@ -100,6 +102,7 @@ impl Recorder {
             verified: None,
             skill: None,
             call: None,
+            webhook_hosts: Vec::new(),
             decision: None,
             body_bytes: 0,
             body_sha256: None,
@@ -306,6 +309,8 @@ impl Recorder {
             context_id: call.and_then(|c| c.context_id.as_deref()).map(Id),
             reference_task_ids: call.map_or(Ids::default(), |c| Ids(&c.reference_task_ids)),
             extensions: call.map_or(Ids::default(), |c| Ids(&c.extensions)),
+            push_config_id: call.and_then(|c| c.push_config_id.as_deref()).map(Id),
+            webhook_hosts: Ids(&self.webhook_hosts),
             decision: self.decided(code),
             request: Request {
                 method: Text(named(&self.method)),

@@ -66,9 +66,7 @@ impl From<StoreError> for Unrelated {
 /// A tenant that is not ours is not found (`design.md` section 3), and no agent has one: a call
 /// that names a task gets the answer for a task that is not there, any other call InvalidParams,
 /// as "task not found" would puzzle a client that names none.
-///
-/// `has_extended` says whether the agent announces an extended card.
-pub fn unavailable(call: &Call, has_extended: bool) -> Option<(Fault, &'static str)> {
+pub fn unavailable(call: &Call, offered: Offered) -> Option<(Fault, &'static str)> {
     if call.tenant.as_deref().is_some_and(|t| !t.is_empty()) {
         let fault = if call.task_id.is_some() {
             Fault::TaskNotFound
@@ -79,17 +77,28 @@ pub fn unavailable(call: &Call, has_extended: bool) -> Option<(Fault, &'static s
     }
     match call.operation.group() {
         OperationGroup::List => Some((Fault::UnsupportedOperation, "list_unavailable")),
-        OperationGroup::Push => Some((Fault::PushNotificationNotSupported, "push_unavailable")),
-        OperationGroup::Card if has_extended => None,
+        OperationGroup::Push if !offered.webhooks => {
+            Some((Fault::PushNotificationNotSupported, "push_unavailable"))
+        }
+        OperationGroup::Card if offered.extended_card => None,
         OperationGroup::Card => Some((
             Fault::ExtendedCardNotConfigured,
             "extended_card_unavailable",
         )),
-        OperationGroup::Messages | OperationGroup::Tasks if call.inline_push => {
+        OperationGroup::Messages if call.inline_push && !offered.webhooks => {
             Some((Fault::PushNotificationNotSupported, "push_unavailable"))
         }
-        OperationGroup::Messages | OperationGroup::Tasks => None,
+        OperationGroup::Messages | OperationGroup::Tasks | OperationGroup::Push => None,
     }
+}
+
+/// What depends on the agent and on policy as a whole, and on no caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offered {
+    /// The agent announces an extended card.
+    pub extended_card: bool,
+    /// Policy lets the agent be told some webhook.
+    pub webhooks: bool,
 }
 
 /// Looks up every id that `call` names, and claims a context that nobody owns.

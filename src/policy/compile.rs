@@ -4,6 +4,7 @@ use super::document::{POLICY, RULE, SCOPE};
 use super::index::{Body, Operations, PolicySet, Rule, RuleIssuers, Scope};
 use super::matchers::{self, Place};
 use super::names::{self, Names, World};
+use super::webhooks::Webhooks;
 use crate::a2a::OperationGroup;
 use crate::identity::issuer::Grant;
 use crate::source::tree::clip;
@@ -22,6 +23,7 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
         ids: HashMap::new(),
         rules: Vec::new(),
         followed: Vec::new(),
+        webhooks: Webhooks::default(),
     };
     for (document, walker) in documents.iter().zip(&walkers) {
         compiler.file(&document.file, &walker.root());
@@ -30,16 +32,15 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
         compiler.warn_no_follow_up();
     }
     let rules = compiler.rules;
+    let webhooks = compiler.webhooks;
     drop(compiler.followed);
     let mut problems = Problems::default();
     for walker in walkers {
         problems.extend(walker.into_problems());
     }
     let skills: Vec<&[Box<str>]> = world.agents.iter().map(|a| a.skills).collect();
-    (
-        PolicySet::new(rules, &skills, world.issuers.len()),
-        problems,
-    )
+    let policies = PolicySet::new(rules, &skills, world.issuers.len());
+    (policies.with_webhooks(webhooks), problems)
 }
 
 struct Compiler<'w, 'd> {
@@ -50,6 +51,7 @@ struct Compiler<'w, 'd> {
     rules: Vec<Rule>,
     /// The agents of allows, with their operations.
     followed: Vec<(Value<'w, 'd>, Option<Vec<usize>>, Operations)>,
+    webhooks: Webhooks,
 }
 
 impl<'w, 'd> Compiler<'w, 'd> {
@@ -76,6 +78,9 @@ impl<'w, 'd> Compiler<'w, 'd> {
                 let rule = self.rule(file, &fields);
                 self.rules.extend(rule);
             }
+        }
+        if let Some(value) = fields.get("webhooks") {
+            self.webhooks.read(&value, &self.names);
         }
     }
 
@@ -415,7 +420,7 @@ fn always(value: &Value<'_, '_>) -> Option<Body> {
 
 /// `None`: the word `any`. A list that is empty, or a value of another type, was reported and
 /// gives an empty list.
-fn any_or_texts<'w, 'd>(value: &Value<'w, 'd>) -> Option<Vec<(Value<'w, 'd>, &'d str)>> {
+pub(super) fn any_or_texts<'w, 'd>(value: &Value<'w, 'd>) -> Option<Vec<(Value<'w, 'd>, &'d str)>> {
     match &value.node.kind {
         Kind::Str(text) if text == "any" => None,
         Kind::Str(text) if !text.is_empty() => {

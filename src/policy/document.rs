@@ -26,12 +26,13 @@ pub static POLICY: Fields = Fields {
             Shape::List(&Shape::Object(&RULE)),
             "who may do what, and who may not",
         ),
+        optional(
+            "webhooks",
+            Shape::Object(&WEBHOOKS),
+            "where agents may be told to deliver push notifications; where no policy has it, these are refused for everybody",
+        ),
     ],
     later: &[
-        (
-            "webhooks",
-            "remove it; push notifications are refused for everybody",
-        ),
         (
             "limits",
             "remove it; limits of one agent are under `agents[].limits` of the gateway file",
@@ -115,6 +116,38 @@ pub static SCOPE: Fields = Fields {
             "issuers",
             ANY_OR_TEXTS,
             "issuer entries whose tokens it is about, or `any`; an allow needs it once two issuers are configured; default: any",
+        ),
+    ],
+    later: &[],
+};
+
+/// `webhooks`.
+pub static WEBHOOKS: Fields = Fields {
+    title: "webhooks",
+    doc: "The hosts at which agents may be told to deliver push notifications. The entries of all policies count together.",
+    fields: &[required(
+        "allow",
+        Shape::List(&Shape::Object(&WEBHOOK)),
+        "the hosts; what is not listed is refused",
+    )],
+    later: &[],
+};
+
+/// One of `webhooks.allow`.
+pub static WEBHOOK: Fields = Fields {
+    title: "webhook",
+    doc: "A host for webhooks: https only, and only while all its addresses are public.",
+    fields: &[
+        required("agents", ANY_OR_TEXTS, "names of agents, or `any`"),
+        required(
+            "host",
+            Shape::Text,
+            "the exact host, in lower case, without scheme, port or wildcard: `hooks.example.com`",
+        ),
+        optional(
+            "port",
+            Shape::Integer(1, 65535),
+            "its port; default: 443, the one of https",
         ),
     ],
     later: &[],

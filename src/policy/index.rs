@@ -5,6 +5,7 @@
 
 use super::condition::{Condition, Test};
 use super::decision::Effect;
+use super::webhooks::Webhooks;
 use crate::a2a::Operation;
 use crate::identity::issuer::Grant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ pub struct PolicySet {
     pub(super) agents: Box<[AgentRules]>,
     /// Rules about all agents.
     pub(super) any: Table,
+    webhooks: Webhooks,
 }
 
 /// One compiled rule.
@@ -253,7 +255,17 @@ impl PolicySet {
             agents,
             any: table(&rules, &any, &numbers),
             rules: rules.into(),
+            webhooks: Webhooks::default(),
         }
+    }
+
+    pub(super) fn with_webhooks(self, webhooks: Webhooks) -> PolicySet {
+        PolicySet { webhooks, ..self }
+    }
+
+    /// Where agents may be told to deliver push notifications.
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
     }
 }
 

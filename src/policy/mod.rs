@@ -13,6 +13,8 @@ pub mod explain;
 pub mod index;
 mod matchers;
 pub mod names;
+pub mod public_address;
+pub mod webhooks;
 
 pub use compile::compile;
 pub use decide::{Asked, AskedSkill, Question, claims_used, could_allow, decide, may_ever};
@@ -20,3 +22,4 @@ pub use decision::{Decision, Effect, Near};
 pub use explain::explain;
 pub use index::PolicySet;
 pub use names::{AgentFacts, World};
+pub use webhooks::Webhooks;

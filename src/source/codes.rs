@@ -154,6 +154,8 @@ pub const DUPLICATE_RULE: &str = "PC218";
 pub const DUPLICATE_POLICY: &str = "PC219";
 /// A pattern of another kind than `matches` takes.
 pub const NOT_A_GLOB: &str = "PC220";
+/// Not the exact host of a webhook.
+pub const BAD_WEBHOOK_HOST: &str = "PC221";
 /// Warning: a deny that fires on tokens without the claim.
 pub const UNGUARDED_WHEN: &str = "PC230";
 /// Warning: messages are allowed, and nobody may follow up the task.

@@ -7,6 +7,7 @@ mod files;
 mod matchers;
 mod properties;
 mod reference;
+mod webhooks;
 
 use portcullis::a2a::Operation;
 use portcullis::identity::issuer::{

@@ -49,6 +49,8 @@ fn asked<'a>(
         context_id: None,
         reference_task_ids: Ids(references),
         extensions: Ids(&[]),
+        push_config_id: None,
+        webhook_hosts: Ids(&[]),
         decision: Decision {
             effect: Effect::Allow,
             reason: "rule",

@@ -3,13 +3,15 @@
 //! `portcullis demo` puts the gateway in front of it, and tests do the same. The first word of a
 //! message chooses what happens: `ask` leaves the task waiting for input, `wait` leaves it working
 //! until it is canceled or continued, `fail` fails it, `message` answers without a task, anything
-//! else completes at once.
+//! else completes at once. It lists everybody's tasks to everybody, and keeps push configurations
+//! without delivering anything.
 //!
 //! Answers: what really reached an agent. May import: `a2a`. Invariants: it knows nothing of
 //! gateways, serves whoever reaches it, and counts before it acts, so that its counts are proof.
 //! Start reading at [`DemoAgent::start`].
 
 mod http;
+mod push;
 mod service;
 mod shapes;
 

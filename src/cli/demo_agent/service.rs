@@ -1,6 +1,7 @@
 //! What the agent does with a call.
 
 use super::http::Request;
+use super::push::Configs;
 use super::shapes::{self, State, TaskView};
 use crate::a2a::Version;
 use serde_json::{Value, json};
@@ -31,8 +32,18 @@ enum Method {
     Send,
     Stream,
     Get,
+    List,
     Cancel,
     Subscribe,
+    Push(Push),
+}
+
+#[derive(Clone, Copy)]
+enum Push {
+    Set,
+    Get,
+    List,
+    Delete,
 }
 
 pub(super) struct Service {
@@ -43,7 +54,10 @@ pub(super) struct Service {
 #[derive(Default)]
 struct Tasks {
     by_id: HashMap<String, watch::Sender<TaskView>>,
+    /// Ids in the order in which they were made.
+    order: Vec<String>,
     made: u64,
+    push: Configs,
 }
 
 impl Service {
@@ -82,13 +96,22 @@ impl Service {
             "SendMessage" => (Version::V1_0, Method::Send),
             "SendStreamingMessage" => (Version::V1_0, Method::Stream),
             "GetTask" => (Version::V1_0, Method::Get),
+            "ListTasks" => (Version::V1_0, Method::List),
             "CancelTask" => (Version::V1_0, Method::Cancel),
             "SubscribeToTask" => (Version::V1_0, Method::Subscribe),
+            "CreateTaskPushNotificationConfig" => (Version::V1_0, Method::Push(Push::Set)),
+            "GetTaskPushNotificationConfig" => (Version::V1_0, Method::Push(Push::Get)),
+            "ListTaskPushNotificationConfigs" => (Version::V1_0, Method::Push(Push::List)),
+            "DeleteTaskPushNotificationConfig" => (Version::V1_0, Method::Push(Push::Delete)),
             "message/send" => (Version::V0_3, Method::Send),
             "message/stream" => (Version::V0_3, Method::Stream),
             "tasks/get" => (Version::V0_3, Method::Get),
             "tasks/cancel" => (Version::V0_3, Method::Cancel),
             "tasks/resubscribe" => (Version::V0_3, Method::Subscribe),
+            "tasks/pushNotificationConfig/set" => (Version::V0_3, Method::Push(Push::Set)),
+            "tasks/pushNotificationConfig/get" => (Version::V0_3, Method::Push(Push::Get)),
+            "tasks/pushNotificationConfig/list" => (Version::V0_3, Method::Push(Push::List)),
+            "tasks/pushNotificationConfig/delete" => (Version::V0_3, Method::Push(Push::Delete)),
             _ => return Err(METHOD),
         };
         // Strict on purpose: a gateway that loses the header must be seen.
@@ -101,6 +124,9 @@ impl Service {
             Method::Send | Method::Stream => {
                 let done = self.message(version, params)?;
                 executed();
+                if let Done::Task(task) = &done {
+                    self.attach(version, params, &task.borrow().id);
+                }
                 Ok(match (method, done) {
                     (Method::Stream, Done::Bare(message)) => {
                         Answer::Stream(Events::of(id, version, vec![message], None))
@@ -117,6 +143,8 @@ impl Service {
                 let view = task.borrow();
                 Ok(whole(shapes::task(version, &view)))
             }
+            Method::List => Ok(whole(self.list(params)?)),
+            Method::Push(push) => Ok(whole(self.push(version, push, params)?)),
             Method::Cancel => {
                 let task = self.cancel(params)?;
                 let view = task.borrow();
@@ -179,8 +207,82 @@ impl Service {
             state,
             turns: 1,
         });
+        tasks.order.push(format!("task-{number}"));
         tasks.by_id.insert(format!("task-{number}"), task);
         Ok(Done::Task(seen))
+    }
+
+    /// Everybody's tasks, newest first.
+    fn list(&self, params: &Value) -> Result<Value, Fault> {
+        let text = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default();
+        let context = text("contextId");
+        let size = params.get("pageSize").map_or(Some(50), Value::as_u64);
+        let size = size.filter(|size| (1..=100).contains(size)).ok_or(PARAMS)?;
+        let begin = match text("pageToken") {
+            "" => 0,
+            token => token.parse::<usize>().map_err(|_| PARAMS)?,
+        };
+        let tasks = self.lock();
+        let all: Vec<Value> = tasks
+            .order
+            .iter()
+            .rev()
+            .filter_map(|id| Some(tasks.by_id.get(id)?.borrow().clone()))
+            .filter(|task| context.is_empty() || task.context == context)
+            .map(|task| shapes::task(Version::V1_0, &task))
+            .collect();
+        let end = begin.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+        let page: Vec<&Value> = all.iter().skip(begin).take(end - begin).collect();
+        let next = if end < all.len() {
+            end.to_string()
+        } else {
+            String::new()
+        };
+        Ok(json!({
+            "tasks": page, "nextPageToken": next, "pageSize": size, "totalSize": all.len(),
+        }))
+    }
+
+    /// Keeps the push configuration of a message, if it has one.
+    fn attach(&self, version: Version, params: &Value, task: &str) {
+        let name = match version {
+            Version::V1_0 => "taskPushNotificationConfig",
+            Version::V0_3 => "pushNotificationConfig",
+        };
+        let config = params.get("configuration").and_then(|c| c.get(name));
+        if let Some(config) = config.filter(|config| config.is_object()) {
+            self.lock().push.set(version, task, config);
+        }
+    }
+
+    fn push(&self, version: Version, method: Push, params: &Value) -> Result<Value, Fault> {
+        let text = |name: &str| params.get(name).and_then(Value::as_str);
+        let (task, id) = match (version, method) {
+            (Version::V1_0, _) => (text("taskId"), text("id")),
+            (Version::V0_3, Push::Set) => (text("taskId"), None),
+            (Version::V0_3, _) => (text("id"), text("pushNotificationConfigId")),
+        };
+        let task = task.ok_or(PARAMS)?;
+        let mut tasks = self.lock();
+        if !tasks.by_id.contains_key(task) {
+            return Err(TASK_NOT_FOUND);
+        }
+        let configs = &mut tasks.push;
+        match method {
+            Push::Set => {
+                let config = match version {
+                    Version::V1_0 => params,
+                    Version::V0_3 => params.get("pushNotificationConfig").ok_or(PARAMS)?,
+                };
+                Ok(configs.set(version, task, config))
+            }
+            Push::List => Ok(configs.list(version, task)),
+            Push::Delete => {
+                configs.remove(task, id.ok_or(PARAMS)?);
+                Ok(Value::Null)
+            }
+            Push::Get => configs.get(version, task, id).ok_or(TASK_NOT_FOUND),
+        }
     }
 
     fn task(&self, params: &Value) -> Result<watch::Receiver<TaskView>, Fault> {

@@ -153,7 +153,7 @@ pub(super) fn card(options: &super::Options, address: SocketAddr) -> Value {
         "name": options.name,
         "description": "A small agent to stand behind a gateway",
         "version": "1.0.0",
-        "capabilities": {"streaming": true, "pushNotifications": false},
+        "capabilities": {"streaming": true, "pushNotifications": true},
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],
         "skills": skills,

@@ -13,6 +13,7 @@ mod strict;
 mod surfaces;
 mod tokens;
 mod walkthrough;
+mod webhooks;
 
 use crate::support::client::{Client, Response};
 use crate::support::fake_agent;

@@ -1,6 +1,7 @@
 //! From headers to a caller through the gate: what is remembered, and for how long.
 
 use super::world::{Case, World, by_code};
+use crate::support::fake_resolver::FakeResolver;
 use crate::support::memory_journal::MemoryJournal;
 use http::HeaderMap;
 use portcullis::a2a::Fault;
@@ -55,6 +56,7 @@ impl Stand {
             clock: clock.clone(),
             random: Arc::new(SystemRandom),
             journal: Arc::new(MemoryJournal::default()),
+            resolver: Arc::new(FakeResolver),
             ownership: Arc::new(MemoryStore::new(clock.clone(), Duration::from_secs(60), 1)),
             metrics: Arc::new(Metrics::new().unwrap()),
             instance: "test".into(),

@@ -4,7 +4,7 @@ use super::{Watched, agent, owned, owner, wait};
 use portcullis::a2a::{Binding, Call, Dialect, Fault, Operation, Version};
 use portcullis::config::snapshot::Contexts;
 use portcullis::pipeline::ports::IdKind;
-use portcullis::pipeline::relate::{Related, Unrelated, relate, release, unavailable};
+use portcullis::pipeline::relate::{Offered, Related, Unrelated, relate, release, unavailable};
 
 pub fn call(operation: Operation) -> Call {
     let dialect = Dialect {
@@ -289,45 +289,51 @@ fn a_call_that_names_nothing_asks_nothing() {
     assert_eq!(store.asked(), 0);
 }
 
-/// FC-53 and webhooks: what is not offered is refused, whoever asks.
+/// What is not offered is refused, whoever asks: push notifications where no webhook is allowed,
+/// the extended card where the agent announces none.
 #[test]
 fn what_is_not_offered_is_refused() {
     let push = Some((Fault::PushNotificationNotSupported, "push_unavailable"));
-    for operation in Operation::ALL {
-        let expected = match operation {
-            Operation::SendMessage
-            | Operation::SendStreamingMessage
-            | Operation::GetTask
-            | Operation::CancelTask
-            | Operation::SubscribeToTask => None,
-            Operation::ListTasks => Some((Fault::UnsupportedOperation, "list_unavailable")),
-            Operation::CreateTaskPushNotificationConfig
-            | Operation::GetTaskPushNotificationConfig
-            | Operation::ListTaskPushNotificationConfigs
-            | Operation::DeleteTaskPushNotificationConfig => push,
-            Operation::GetExtendedAgentCard => Some((
-                Fault::ExtendedCardNotConfigured,
-                "extended_card_unavailable",
-            )),
+    let card = Some((
+        Fault::ExtendedCardNotConfigured,
+        "extended_card_unavailable",
+    ));
+    for (webhooks, extended_card) in [(false, false), (false, true), (true, false), (true, true)] {
+        let offered = Offered {
+            extended_card,
+            webhooks,
         };
-        assert_eq!(unavailable(&call(operation), false), expected);
-        for (task, fault) in [
-            (Some("t1"), Fault::TaskNotFound),
-            (None, Fault::InvalidParams),
-        ] {
-            let mut call = named(operation, task, None);
-            call.tenant = Some("".into());
-            assert_eq!(unavailable(&call, false), expected);
-            call.tenant = Some("acme".into());
-            assert_eq!(unavailable(&call, false), Some((fault, "tenant_not_ours")));
+        for operation in Operation::ALL {
+            let expected = match operation {
+                Operation::SendMessage
+                | Operation::SendStreamingMessage
+                | Operation::GetTask
+                | Operation::CancelTask
+                | Operation::SubscribeToTask => None,
+                Operation::ListTasks => Some((Fault::UnsupportedOperation, "list_unavailable")),
+                Operation::CreateTaskPushNotificationConfig
+                | Operation::GetTaskPushNotificationConfig
+                | Operation::ListTaskPushNotificationConfigs
+                | Operation::DeleteTaskPushNotificationConfig => push.filter(|_| !webhooks),
+                Operation::GetExtendedAgentCard => card.filter(|_| !extended_card),
+            };
+            assert_eq!(unavailable(&call(operation), offered), expected);
+            for (task, fault) in [
+                (Some("t1"), Fault::TaskNotFound),
+                (None, Fault::InvalidParams),
+            ] {
+                let mut call = named(operation, task, None);
+                call.tenant = Some("".into());
+                assert_eq!(unavailable(&call, offered), expected);
+                call.tenant = Some("acme".into());
+                let refused = Some((fault, "tenant_not_ours"));
+                assert_eq!(unavailable(&call, offered), refused);
+            }
         }
+        let inline = Call {
+            inline_push: true,
+            ..call(Operation::SendMessage)
+        };
+        assert_eq!(unavailable(&inline, offered), push.filter(|_| !webhooks));
     }
-    let inline = Call {
-        inline_push: true,
-        ..call(Operation::SendMessage)
-    };
-    assert_eq!(unavailable(&inline, false), push);
-    // Where the agent announces one, rules decide.
-    let card = call(Operation::GetExtendedAgentCard);
-    assert_eq!(unavailable(&card, true), None);
 }

@@ -1,5 +1,6 @@
 //! Gates built without files, for tests below the program.
 
+use super::fake_resolver::FakeResolver;
 use super::memory_journal::MemoryJournal;
 use portcullis::adapters::clock::SystemClock;
 use portcullis::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
@@ -71,6 +72,7 @@ pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) 
         },
     };
     let ports = Ports {
+        resolver: Arc::new(FakeResolver),
         ownership: Arc::new(MemoryStore::new(
             Arc::new(SystemClock::new()),
             Duration::from_secs(3600),

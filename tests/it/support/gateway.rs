@@ -1,5 +1,6 @@
 //! A whole gateway in the test's process, with its files in a folder of its own.
 
+use super::fake_resolver::FakeResolver;
 use super::memory_journal::MemoryJournal;
 use super::{loopback, within};
 use portcullis::adapters::clock::SystemClock;
@@ -61,6 +62,7 @@ impl Gateway {
         let clock = setup.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let ttl = loaded.snapshot.ownership.ttl;
         let outside = Outside {
+            resolver: Arc::new(FakeResolver),
             ownership: Arc::new(MemoryStore::new(clock.clone(), ttl, MAX_ENTRIES)),
             clock,
             random: Arc::new(SystemRandom),

@@ -7,6 +7,7 @@
 
 pub mod client;
 pub mod fake_agent;
+pub mod fake_resolver;
 pub mod gates;
 pub mod gateway;
 pub mod http1;

@@ -68,8 +68,15 @@ fn every_answer_is_whole_in_every_form() {
             "domain": entry.domain,
             "metadata": {"code": entry.public_reason},
         });
+        let mut details = vec![info];
+        details.extend(entry.field.map(|field| {
+            json!({
+                "@type": "type.googleapis.com/google.rpc.BadRequest",
+                "fieldViolations": [{"field": field, "description": entry.message}],
+            })
+        }));
         let expected = json!({"jsonrpc": "2.0", "id": "a", "error": {
-            "code": entry.code, "message": entry.message, "data": [info],
+            "code": entry.code, "message": entry.message, "data": details,
         }});
         assert_eq!(body(fault, V1_0, Some("\"a\"")), expected);
         let expected = json!({"jsonrpc": "2.0", "id": 7, "error": {
@@ -77,7 +84,7 @@ fn every_answer_is_whole_in_every_form() {
         }});
         assert_eq!(body(fault, V0_3, Some("7")), expected);
         let expected = json!({"jsonrpc": "2.0", "id": null, "error": {
-            "code": entry.code, "status": entry.status, "message": entry.message, "details": [info],
+            "code": entry.code, "status": entry.status, "message": entry.message, "details": details,
         }});
         assert_eq!(
             body(fault, None, Some("7")),
