@@ -1,7 +1,8 @@
 //! Incremental reading of an agent's reply: bytes in, judged pieces out.
 
-use super::operation::{Dialect, Operation};
-use super::reply_json::{Codes, Probe};
+use super::operation::{Binding, Dialect, Operation};
+use super::reply_facts::ExpectedId;
+use super::reply_json::{Asked, Codes, Form, Probe};
 use super::sse::EventStream;
 use super::unary::Unary;
 use bytes::{Bytes, BytesMut};
@@ -83,12 +84,26 @@ pub struct Event {
     pub artifacts: Vec<ArtifactNote>,
 }
 
+impl Event {
+    /// An event that names nothing.
+    pub fn of(kind: EventKind) -> Event {
+        Event {
+            kind,
+            task_id: None,
+            context_id: None,
+            state: None,
+            artifacts: Vec::new(),
+        }
+    }
+}
+
 /// One step of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Bytes that carry nothing to bind (comments, the middle of something oversize).
     Pass(Bytes),
-    /// A whole, judged event: bind what it names, then release the bytes.
+    /// A whole, judged event: bind what it names, then release the bytes. They are empty when a
+    /// reply without a body is an answer.
     Event(Bytes, Event),
     /// The end of something oversize, whose beginning went out as [`Piece::Pass`]: bind what it
     /// names, then release these last bytes. The record says `response: unjudged`. The bytes are
@@ -158,15 +173,30 @@ impl Reader {
             };
             (Framing::EventStream(stream), codes)
         } else {
-            let unary = Unary::new(expectation.max_held);
+            let unary = Unary::new(expectation.max_held, expectation.may_be_empty());
             let codes = Codes {
                 not_json: "not_json",
                 cut_off: "truncated",
             };
             (Framing::Unary(unary), codes)
         };
+        let form = match expectation.dialect.binding {
+            Binding::JsonRpc => Form::Envelope(ExpectedId::new(expectation.rpc_id.as_deref())),
+            Binding::Rest if expectation.event_stream => Form::Event,
+            Binding::Rest if expectation.http_status >= 400 => {
+                Form::Fault(expectation.http_status)
+            }
+            Binding::Rest | Binding::Grpc => Form::Result,
+        };
+        let asked = Asked {
+            operation: expectation.operation,
+            version: expectation.dialect.version,
+            form,
+            event_stream: expectation.event_stream,
+            http_status: expectation.http_status,
+        };
         Reader {
-            probe: Probe::new(expectation.operation, expectation.rpc_id.as_deref(), codes),
+            probe: Probe::new(asked, codes),
             framing,
             flaws: Flaws {
                 guard: expectation.guard,
@@ -192,23 +222,26 @@ impl Reader {
 
     /// The reply has ended, properly or not; what was held comes out. To be called once.
     ///
-    /// An event without its blank line passes and yields no event, as clients discard it; but if
-    /// a part of it was out already, what it named comes with the rest.
+    /// An event without its blank line is malformed: some clients discard it, others do not. If a
+    /// part of it was out already, what it named is told.
     pub fn finish(&mut self, out: &mut Vec<Piece>) {
         if self.flaws.ended() {
             return;
         }
         match &mut self.framing {
             Framing::Unary(unary) => unary.finish(&mut self.probe, &mut self.flaws, out),
-            Framing::EventStream(stream) => stream.finish(&mut self.probe, out),
+            Framing::EventStream(stream) => {
+                stream.finish(&mut self.probe, &mut self.flaws, out);
+            }
         }
     }
 
     /// The code of the first malformed thing, withheld or not.
     ///
     /// One of `empty`, `not_json`, `truncated`, `non_json_event`, `not_event_stream`, `bom`,
-    /// `not_object`, `too_deep`, `no_result`, `result_and_error`, `bad_result`, `bad_error`, `bad_jsonrpc`,
-    /// `bad_id`, `id_mismatch`, `ambiguous`.
+    /// `not_object`, `too_deep`, `no_result`, `result_and_error`, `bad_result`, `other_version`,
+    /// `no_id`, `bad_error`, `bad_jsonrpc`, `bad_id`, `id_mismatch`, `ambiguous`, `not_a_stream`,
+    /// `result_with_error_status`, `error_with_success_status`.
     pub fn malformed(&self) -> Option<&'static str> {
         self.flaws.first
     }

@@ -1,8 +1,10 @@
-//! What was gathered from one JSON-RPC response, and the judgment on it.
+//! What was gathered from one JSON reply, and the judgment on it.
 
-use super::operation::Operation;
+use super::operation::{Operation, Version};
 use super::reader::{ArtifactNote, Event, EventKind, TaskState};
+use super::reply_json::{Asked, Form};
 use super::reply_names::Payload;
+use super::reply_rest;
 
 /// The id that a response must carry, as a JSON value.
 #[derive(Debug, Clone)]
@@ -97,6 +99,13 @@ pub(super) struct Facts {
     pub(super) version_ok: bool,
     pub(super) has_result: bool,
     pub(super) error: Option<ErrorFacts>,
+    /// The same without a member of its own, in REST.
+    pub(super) bare_error: ErrorFacts,
+    /// What the error says of itself in REST, as a JSON-RPC code: its reason, and its type in 0.3.
+    pub(super) reason: Option<i64>,
+    pub(super) error_type: Option<i64>,
+    /// `title` of a problem document (RFC 9457).
+    pub(super) problem_title: bool,
     /// The wrapped object of 1.0, with its ids.
     pub(super) wrapped: Option<Payload>,
     pub(super) task_id: Option<Box<str>>,
@@ -119,6 +128,10 @@ impl Facts {
             version_ok: false,
             has_result: false,
             error: None,
+            bare_error: ErrorFacts::default(),
+            reason: None,
+            error_type: None,
+            problem_title: false,
             wrapped: None,
             task_id: None,
             context_id: None,
@@ -133,12 +146,27 @@ impl Facts {
         }
     }
 
-    /// Judges a complete response to `operation`; errors are codes for the record.
-    pub(super) fn judge(
-        &mut self,
-        operation: Operation,
-        expected: &ExpectedId,
-    ) -> Result<Event, &'static str> {
+    /// Judges a complete reply; errors are codes for the record.
+    pub(super) fn judge(&mut self, asked: &Asked) -> Result<Event, &'static str> {
+        let kind = match &asked.form {
+            Form::Envelope(id) => self.envelope(asked, id)?,
+            Form::Result => reply_rest::result(self, asked.operation)?,
+            Form::Fault(status) => reply_rest::fault(self, asked, *status)?,
+            Form::Event => reply_rest::event(self, asked)?,
+        };
+        let about_a_task = match kind {
+            EventKind::Task | EventKind::StatusUpdate | EventKind::ArtifactUpdate => true,
+            EventKind::Message | EventKind::Error(_) | EventKind::Other => false,
+        };
+        // Nobody could own it, nor ask for it again.
+        if about_a_task && self.task_id.is_none() {
+            return Err("no_id");
+        }
+        Ok(self.event(kind))
+    }
+
+    /// Judges a JSON-RPC response.
+    fn envelope(&mut self, asked: &Asked, expected: &ExpectedId) -> Result<EventKind, &'static str> {
         match (self.has_result, self.error) {
             (false, None) => return Err("no_result"),
             (true, Some(_)) => return Err("result_and_error"),
@@ -160,14 +188,20 @@ impl Facts {
                     is_object: true,
                     code: Some(code),
                     has_message: true,
-                } => Ok(self.event(EventKind::Error(code))),
+                } => Ok(EventKind::Error(code)),
                 _ => Err("bad_error"),
             };
         }
-        if !has_work(operation) {
-            return Ok(self.event(EventKind::Other));
+        if asked.http_status >= 400 {
+            return Err("result_with_error_status");
         }
-        self.payload(operation)
+        if !has_work(asked.operation) {
+            return Ok(EventKind::Other);
+        }
+        if asked.operation.is_streaming() && !asked.event_stream {
+            return Err("not_a_stream");
+        }
+        self.payload(asked)
     }
 
     /// What was seen so far of a response that is not well-formed: its ids, as read first.
@@ -185,7 +219,11 @@ impl Facts {
         self.event(kind)
     }
 
-    fn payload(&mut self, operation: Operation) -> Result<Event, &'static str> {
+    fn payload(&mut self, asked: &Asked) -> Result<EventKind, &'static str> {
+        let whole_task = matches!(
+            asked.operation,
+            Operation::GetTask | Operation::CancelTask
+        );
         if let Some(payload) = self.wrapped {
             // Other ids beside the wrapper are what another client would act on.
             let other = |bare: &Option<Box<str>>, wrapped| bare.is_some() && bare != wrapped;
@@ -195,12 +233,17 @@ impl Facts {
             {
                 return Err("ambiguous");
             }
-            return Ok(self.event(payload.kind()));
+            if whole_task {
+                return Err("bad_result");
+            }
+            return match asked.version {
+                Version::V1_0 => in_its_place(payload, asked),
+                Version::V0_3 => Err("other_version"),
+            };
         }
         // An unwrapped object: 0.3, or the Task itself (operations 3 and 5 of 1.0). `id` names
         // the task unless the kind says that this is something else; but a client of operations
         // 3 and 5 may take any object for a Task.
-        let whole_task = matches!(operation, Operation::GetTask | Operation::CancelTask);
         let is_task = match self.tag {
             Some(Tag::Payload(Payload::Task)) | Some(Tag::Unknown) | None => true,
             Some(Tag::Payload(_)) => whole_task,
@@ -209,16 +252,17 @@ impl Facts {
         if has_id && self.bare_task_id.is_some() && self.bare_id != self.bare_task_id {
             return Err("ambiguous");
         }
-        let kind = match self.tag {
-            Some(Tag::Payload(payload)) => payload.kind(),
-            Some(Tag::Unknown) => EventKind::Other,
-            None if has_id => EventKind::Task,
-            None if self.bare_status => EventKind::StatusUpdate,
-            None if self.bare_artifact => EventKind::ArtifactUpdate,
+        // 0.3 clients take what has no `kind` by its shape.
+        let payload = match self.tag {
+            Some(Tag::Payload(payload)) => payload,
+            Some(Tag::Unknown) => return Err("bad_result"),
+            None if has_id || whole_task => Payload::Task,
+            None if self.bare_status => Payload::StatusUpdate,
+            None if self.bare_artifact => Payload::ArtifactUpdate,
             None if self.bare_task_id.is_some() || self.bare_context_id.is_some() => {
-                EventKind::Message
+                Payload::Message
             }
-            None => EventKind::Other,
+            None => return Err("bad_result"),
         };
         self.task_id = if has_id {
             self.bare_id.take()
@@ -226,7 +270,10 @@ impl Facts {
             self.bare_task_id.take()
         };
         self.context_id = self.bare_context_id.take();
-        Ok(self.event(kind))
+        match asked.version {
+            Version::V1_0 if !whole_task => Err("other_version"),
+            Version::V1_0 | Version::V0_3 => in_its_place(payload, asked),
+        }
     }
 
     fn event(&mut self, kind: EventKind) -> Event {
@@ -238,6 +285,17 @@ impl Facts {
             artifacts: std::mem::take(&mut self.artifacts),
         }
     }
+}
+
+/// Whether this operation may be answered with that.
+pub(super) fn in_its_place(payload: Payload, asked: &Asked) -> Result<EventKind, &'static str> {
+    let fits = match (asked.operation, payload) {
+        (Operation::GetTask | Operation::CancelTask, payload) => payload == Payload::Task,
+        (Operation::SendMessage, Payload::Task | Payload::Message) => true,
+        (Operation::SendMessage, Payload::StatusUpdate | Payload::ArtifactUpdate) => false,
+        _ => true,
+    };
+    fits.then(|| payload.kind()).ok_or("bad_result")
 }
 
 /// Whether a result of `operation` is a task, a message, or an event about one.

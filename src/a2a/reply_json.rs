@@ -1,13 +1,15 @@
-//! Reads one JSON-RPC response as its bytes come: what it names, and whether it is well-formed.
+//! Reads one JSON reply as its bytes come: what it names, and whether it is well-formed.
 //!
 //! Only the way to the ids, the state and the artifacts' descriptions is followed; everything
 //! beside it is checked for syntax and forgotten. `task.history` and `status.message` carry ids
 //! of their own, which bind nothing.
 
-use super::json_scan::{Flaw, Scanner, Shape, Text, Token, Wish};
-use super::operation::Operation;
-use super::reader::{ArtifactNote, Event, TaskState};
-use super::reply_facts::{ErrorFacts, ExpectedId, Facts, ReplyId, Tag, has_work};
+mod values;
+
+use super::json_scan::{Flaw, Scanner, Shape, Token, Wish};
+use super::operation::{Operation, Version};
+use super::reader::{ArtifactNote, Event};
+use super::reply_facts::{ErrorFacts, ExpectedId, Facts, has_work};
 use super::reply_names::{KEY_ROOM, Name, Payload, Place};
 
 /// Longest task or context id that is bound.
@@ -43,6 +45,62 @@ pub(super) struct Codes {
     pub(super) cut_off: &'static str,
 }
 
+/// What a reply is to be, by its binding and head.
+#[derive(Debug, Clone)]
+pub(super) enum Form {
+    /// A JSON-RPC response with this id.
+    Envelope(ExpectedId),
+    /// The result of a REST call.
+    Result,
+    /// The body of a REST reply with this error status.
+    Fault(u16),
+    /// An event of a REST stream.
+    Event,
+}
+
+/// What was asked, and how the answer is to look.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) operation: Operation,
+    pub(super) version: Version,
+    pub(super) form: Form,
+    /// Whether the reply is a stream of events.
+    pub(super) event_stream: bool,
+    /// The reply's HTTP status.
+    pub(super) http_status: u16,
+}
+
+impl Asked {
+    /// Where the root object leads.
+    fn root(&self) -> Place {
+        match &self.form {
+            Form::Envelope(_) => Place::Envelope,
+            Form::Event => Place::Choice,
+            Form::Fault(_) => Place::Fault,
+            Form::Result => match self.operation {
+                Operation::SendMessage
+                | Operation::SendStreamingMessage
+                | Operation::SubscribeToTask => Place::Choice,
+                Operation::GetTask | Operation::CancelTask => Place::WholeTask,
+                Operation::ListTasks
+                | Operation::CreateTaskPushNotificationConfig
+                | Operation::GetTaskPushNotificationConfig
+                | Operation::ListTaskPushNotificationConfigs
+                | Operation::DeleteTaskPushNotificationConfig
+                | Operation::GetExtendedAgentCard => Place::Plain,
+            },
+        }
+    }
+
+    /// The JSON-RPC id that is due.
+    fn id(&self) -> Option<&ExpectedId> {
+        match &self.form {
+            Form::Envelope(id) => Some(id),
+            Form::Result | Form::Fault(_) | Form::Event => None,
+        }
+    }
+}
+
 /// Reads one response after another; see the module.
 #[derive(Debug)]
 pub(super) struct Probe {
@@ -54,13 +112,12 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// A probe for responses to `operation` with the id `rpc_id`, given as its bytes stood.
-    pub(super) fn new(operation: Operation, rpc_id: Option<&str>, codes: Codes) -> Probe {
+    /// A probe for replies of one form.
+    pub(super) fn new(asked: Asked, codes: Codes) -> Probe {
         Probe {
             scanner: Scanner::new(),
             path: Path {
-                operation,
-                expected: ExpectedId::new(rpc_id),
+                asked,
                 frames: [ROOT; MAX_FRAMES],
                 depth: 0,
                 skipped: 0,
@@ -125,10 +182,7 @@ impl Probe {
         match self.flaw {
             Some(code) => Err(code),
             None if !self.scanner.closed() => Err(self.codes.cut_off),
-            None => self
-                .path
-                .facts
-                .judge(self.path.operation, &self.path.expected),
+            None => self.path.facts.judge(&self.path.asked),
         }
     }
 
@@ -142,8 +196,7 @@ impl Probe {
 /// Where in the response the scanner is, and what was found on the way.
 #[derive(Debug)]
 struct Path {
-    operation: Operation,
-    expected: ExpectedId,
+    asked: Asked,
     frames: [Frame; MAX_FRAMES],
     depth: usize,
     /// Open levels below something that is not followed.
@@ -176,14 +229,13 @@ impl Path {
         }
         let (place, name) = self.here();
         let value = match (place, name) {
-            (Place::Envelope, Name::Id) => self.expected.room(),
-            (Place::Error, Name::Code) => WORD_ROOM,
-            (Place::Result | Place::Payload(_), Name::Id | Name::TaskId | Name::ContextId) => {
-                ID_ROOM
-            }
+            (Place::Envelope, Name::Id) => self.asked.id().map_or(0, ExpectedId::room),
+            (
+                Place::Result | Place::WholeTask | Place::Payload(_),
+                Name::Id | Name::TaskId | Name::ContextId,
+            ) => ID_ROOM,
             (Place::Artifact, Name::Title) => NAME_LENGTH * 4,
-            (_, Name::Other)
-            | (Place::Error, Name::Message)
+            (_, Name::Other | Name::Message | Name::ProblemTitle)
             | (Place::Part, Name::Text | Name::Data) => 0,
             _ => WORD_ROOM,
         };
@@ -247,35 +299,40 @@ impl Path {
         let (place, name) = self.here();
         let object = shape == Shape::Object;
         Ok(match (place, name) {
-            (Place::Root, _) if object => Some(Place::Envelope),
+            (Place::Root, _) if object => Some(self.asked.root()),
             (Place::Root, _) => return Err("not_object"),
             (Place::Envelope, Name::Result) => {
                 self.facts.has_result = true;
-                match (has_work(self.operation), object) {
+                match (has_work(self.asked.operation), object) {
                     (false, _) => None,
                     (true, true) => Some(Place::Result),
                     (true, false) => return Err("bad_result"),
                 }
             }
-            (Place::Envelope, Name::Error) if object => {
+            (place, Name::Error) if object => {
                 self.facts.error = Some(ErrorFacts {
                     is_object: true,
                     ..ErrorFacts::default()
                 });
-                Some(Place::Error)
+                match place {
+                    Place::Envelope => Some(Place::Error),
+                    _ => Some(Place::Status193),
+                }
             }
-            (Place::Result, name) if wrapper(name).is_some() => {
+            (Place::Status193, Name::Details) if !object => Some(Place::Details),
+            (Place::Details, _) if object => Some(Place::Detail),
+            (Place::Result | Place::Choice, name) if wrapper(name).is_some() => {
                 let payload = wrapper(name).filter(|_| object).ok_or("bad_result")?;
                 if self.facts.wrapped.replace(payload).is_some() {
                     return Err("ambiguous");
                 }
                 Some(Place::Payload(payload))
             }
-            (Place::Result | Place::Payload(_), Name::Status) if object => {
+            (Place::Result | Place::WholeTask | Place::Payload(_), Name::Status) if object => {
                 self.facts.bare_status |= place == Place::Result;
                 Some(Place::Status)
             }
-            (Place::Result | Place::Payload(_), Name::Artifacts) if !object => {
+            (Place::Result | Place::WholeTask | Place::Payload(_), Name::Artifacts) if !object => {
                 Some(Place::Artifacts)
             }
             (Place::Result | Place::Payload(_), Name::Artifact) if object => {
@@ -304,7 +361,7 @@ impl Path {
     fn leave(&mut self, end: u64) {
         let (place, _) = self.here();
         self.depth = self.depth.saturating_sub(1);
-        if place == Place::Envelope {
+        if self.depth == 0 {
             self.closed_at = Some(end);
         }
         let Some(note) = self.facts.artifacts.last_mut() else {
@@ -325,151 +382,6 @@ impl Path {
             _ => {}
         }
     }
-
-    fn text(&mut self, text: Text<'_>) -> Result<(), &'static str> {
-        let (place, name) = self.here();
-        match (place, name) {
-            (Place::Root, _) => return Err("not_object"),
-            (Place::Envelope, Name::JsonRpc) => self.facts.version_ok = text.bytes == b"2.0",
-            (Place::Envelope, Name::Id) => {
-                let same = match &self.expected {
-                    ExpectedId::Any => true,
-                    ExpectedId::Text(sent) => text.whole && sent.as_bytes() == text.bytes,
-                    ExpectedId::Number(_) | ExpectedId::None => false,
-                };
-                self.reply_id(same);
-            }
-            (Place::Error, Name::Message) => {
-                if let Some(error) = &mut self.facts.error {
-                    error.has_message = true;
-                }
-            }
-            (Place::Result, Name::Kind) => {
-                self.facts.tag = Some(match text.bytes {
-                    b"task" => Tag::Payload(Payload::Task),
-                    b"message" => Tag::Payload(Payload::Message),
-                    b"status-update" => Tag::Payload(Payload::StatusUpdate),
-                    b"artifact-update" => Tag::Payload(Payload::ArtifactUpdate),
-                    _ => Tag::Unknown,
-                });
-            }
-            (Place::Result | Place::Payload(_), Name::Id | Name::TaskId | Name::ContextId) => {
-                let id = id(text)?;
-                let facts = &mut self.facts;
-                match (place, name) {
-                    (Place::Result, Name::Id) => facts.bare_id = id,
-                    (Place::Result, Name::TaskId) => facts.bare_task_id = id,
-                    (Place::Result, _) => facts.bare_context_id = id,
-                    (_, Name::ContextId) => facts.context_id = id,
-                    _ => facts.task_id = id,
-                }
-            }
-            (Place::Status, Name::State) => {
-                self.facts.state = Some(TaskState::parse(text.prefix()));
-            }
-            (Place::Artifact, Name::ArtifactId) => {
-                if let Some(note) = self.facts.artifacts.last_mut() {
-                    note.id = Some(text.prefix().into());
-                }
-            }
-            (Place::Artifact, Name::Title) => {
-                if let Some(note) = self.facts.artifacts.last_mut() {
-                    note.name = Some(text.prefix().chars().take(NAME_LENGTH).collect());
-                }
-            }
-            (Place::Part, Name::MediaType) | (Place::File, Name::MimeType)
-                if !text.bytes.is_empty() =>
-            {
-                self.part_type = Some(text.prefix().into());
-            }
-            (Place::Part, Name::Text) => self.part_default = Some("text/plain"),
-            (Place::Part, Name::Data) => self.part_default = Some("application/json"),
-            (Place::Artifact | Place::Part | Place::File, _) => {}
-            _ => return self.other_scalar(),
-        }
-        Ok(())
-    }
-
-    fn number(&mut self, number: Text<'_>) -> Result<(), &'static str> {
-        match self.here() {
-            (Place::Envelope, Name::Id) => {
-                let same = matches!(self.expected, ExpectedId::Any)
-                    || number.whole && self.expected.is_number(number.prefix());
-                self.reply_id(same);
-                Ok(())
-            }
-            (Place::Error, Name::Code) => {
-                if let Some(error) = &mut self.facts.error {
-                    error.code = number.prefix().parse().ok();
-                }
-                Ok(())
-            }
-            _ => self.other_scalar(),
-        }
-    }
-
-    /// `null` is an absent member, except where absence would be another fault.
-    fn null(&mut self) -> Result<(), &'static str> {
-        match self.here() {
-            (Place::Envelope, Name::Id) => {
-                self.facts.reply_id = ReplyId::Null;
-                Ok(())
-            }
-            (Place::Envelope, Name::Result) => {
-                self.facts.has_result = true;
-                Ok(())
-            }
-            (Place::Result | Place::Payload(_) | Place::Status, _) => Ok(()),
-            (Place::Part, Name::Data) => {
-                self.part_default = Some("application/json");
-                Ok(())
-            }
-            _ => self.other_scalar(),
-        }
-    }
-
-    /// A value whose type is not the one that its place wants.
-    fn other_scalar(&mut self) -> Result<(), &'static str> {
-        match self.here() {
-            (Place::Root, _) => Err("not_object"),
-            (Place::Envelope, Name::JsonRpc) => Err("bad_jsonrpc"),
-            (Place::Envelope, Name::Id) => {
-                self.reply_id(false);
-                Ok(())
-            }
-            (Place::Envelope, Name::Result) if has_work(self.operation) => Err("bad_result"),
-            (Place::Envelope, Name::Result) => {
-                self.facts.has_result = true;
-                Ok(())
-            }
-            (Place::Envelope, Name::Error) => {
-                self.facts.error = Some(ErrorFacts::default());
-                Ok(())
-            }
-            (Place::Result, name) if wrapper(name).is_some() => Err("bad_result"),
-            (Place::Result, Name::Kind) => Err("bad_result"),
-            (Place::Result | Place::Payload(_), Name::Id | Name::TaskId | Name::ContextId) => {
-                Err("bad_id")
-            }
-            (Place::Status, Name::State) => {
-                self.facts.state = Some(TaskState::Unknown);
-                Ok(())
-            }
-            (Place::Part, Name::Data) => {
-                self.part_default = Some("application/json");
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn reply_id(&mut self, same: bool) {
-        self.facts.reply_id = if same {
-            ReplyId::Same
-        } else {
-            ReplyId::Different
-        };
-    }
 }
 
 /// The wrapped object that a member of a result holds.
@@ -481,13 +393,4 @@ fn wrapper(name: Name) -> Option<Payload> {
         Name::ArtifactUpdate => Some(Payload::ArtifactUpdate),
         _ => None,
     }
-}
-
-/// An id to bind; empty is what some encoders write for absent. Text that parsers are known to
-/// change (NUL, half a surrogate pair) or that is too long cannot be bound.
-fn id(text: Text<'_>) -> Result<Option<Box<str>>, &'static str> {
-    if !text.whole || text.bytes.contains(&0) {
-        return Err("bad_id");
-    }
-    Ok((!text.bytes.is_empty()).then(|| text.prefix().into()))
 }

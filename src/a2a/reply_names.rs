@@ -17,6 +17,18 @@ pub(super) enum Place {
     Envelope,
     Error,
     Result,
+    /// The root of a REST reply that is one of several objects.
+    Choice,
+    /// The root of a REST reply that is the task itself.
+    WholeTask,
+    /// The root of a REST reply in which only an error would matter.
+    Plain,
+    /// The root of a REST reply with an error status.
+    Fault,
+    /// Its `error` (AIP-193).
+    Status193,
+    Details,
+    Detail,
     Payload(Payload),
     Status,
     Artifacts,
@@ -75,6 +87,12 @@ pub(super) enum Name {
     File,
     Text,
     Data,
+    Details,
+    Reason,
+    Type,
+    ProblemTitle,
+    /// A spelling that only some parsers take for one of the others.
+    Misspelt,
 }
 
 /// Exact spelling, folded spelling, meaning.
@@ -104,11 +122,17 @@ const MIME_TYPE: Row = ("mimeType", "mimetype", Name::MimeType);
 const FILE: Row = ("file", "file", Name::File);
 const TEXT: Row = ("text", "text", Name::Text);
 const DATA: Row = ("data", "data", Name::Data);
+const DETAILS: Row = ("details", "details", Name::Details);
+const REASON: Row = ("reason", "reason", Name::Reason);
+const TYPE: Row = ("type", "type", Name::Type);
+const PROBLEM_TITLE: Row = ("title", "title", Name::ProblemTitle);
+// The field's name in the definition of 0.3, whose JSON name is `message`.
+const MSG: Row = ("msg", "msg", Name::Misspelt);
 
 impl Place {
     fn rows(self) -> &'static [Row] {
         match self {
-            Place::Root | Place::Artifacts | Place::Parts => &[],
+            Place::Root | Place::Artifacts | Place::Parts | Place::Details => &[],
             Place::Envelope => &[JSON_RPC, ID, RESULT, ERROR],
             Place::Error => &[CODE, MESSAGE],
             Place::Result => &[
@@ -124,6 +148,21 @@ impl Place {
                 ARTIFACTS,
                 ARTIFACT,
             ],
+            Place::Choice => &[
+                TASK,
+                MESSAGE,
+                STATUS_UPDATE,
+                ARTIFACT_UPDATE,
+                MSG,
+                ERROR,
+                CODE,
+                TYPE,
+            ],
+            Place::WholeTask => &[ID, CONTEXT_ID, STATUS, ARTIFACTS, ERROR],
+            Place::Plain => &[ERROR],
+            Place::Fault => &[ERROR, CODE, MESSAGE, TYPE, PROBLEM_TITLE],
+            Place::Status193 => &[CODE, MESSAGE, DETAILS],
+            Place::Detail => &[REASON],
             Place::Payload(Payload::Task) => &[ID, CONTEXT_ID, STATUS, ARTIFACTS],
             Place::Payload(Payload::Message) => &[TASK_ID, CONTEXT_ID],
             Place::Payload(Payload::StatusUpdate) => &[TASK_ID, CONTEXT_ID, STATUS],
@@ -148,9 +187,14 @@ impl Place {
             | Place::Envelope
             | Place::Error
             | Place::Result
+            | Place::Choice
+            | Place::WholeTask
+            | Place::Plain
+            | Place::Fault
+            | Place::Status193
             | Place::Payload(_)
             | Place::Status => true,
-            Place::Artifacts | Place::Artifact | Place::Parts | Place::Part | Place::File => false,
+            Place::Details | Place::Detail | Place::Artifacts | Place::Artifact | Place::Parts | Place::Part | Place::File => false,
         }
     }
 
@@ -167,7 +211,10 @@ impl Place {
                     return Err("ambiguous");
                 }
                 *seen |= bit;
-                return Ok(*name);
+                return match name {
+                    Name::Misspelt => Err("ambiguous"),
+                    _ => Ok(*name),
+                };
             }
         }
         if self.is_binding()

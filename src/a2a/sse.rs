@@ -101,12 +101,26 @@ impl EventStream {
         }
     }
 
-    pub(super) fn finish(&mut self, probe: &mut Probe, out: &mut Vec<Piece>) {
+    /// What a stream ends with behind its last blank line. An event without one is told by some
+    /// clients and discarded by others, so that it may be no event.
+    pub(super) fn finish(&mut self, probe: &mut Probe, flaws: &mut Flaws, out: &mut Vec<Piece>) {
         let tail = self.held.take();
-        match self.shown(self.size, probe) {
-            Some(event) => out.push(Piece::Unjudged(tail, event)),
-            None if tail.is_empty() => {}
-            None => out.push(Piece::Pass(tail)),
+        if self.data_lines > 0 {
+            if flaws.guards()
+                && let Some(event) = self.shown(self.size, probe)
+            {
+                out.push(Piece::Unjudged(Bytes::new(), event));
+            }
+            if flaws.end("truncated", out) {
+                return;
+            }
+            if let Some(event) = probe.partial() {
+                out.push(Piece::Event(tail, event));
+                return;
+            }
+        }
+        if !tail.is_empty() {
+            out.push(Piece::Pass(tail));
         }
     }
 

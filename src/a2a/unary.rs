@@ -1,6 +1,6 @@
 //! A reply that is one JSON document: held whole while it is small enough.
 
-use super::reader::{Flaws, Hold, Piece};
+use super::reader::{Event, EventKind, Flaws, Hold, Piece};
 use super::reply_json::Probe;
 use bytes::Bytes;
 
@@ -11,6 +11,8 @@ const MAX_TAIL: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct Unary {
     max_held: u64,
+    /// Whether no body at all is an answer.
+    may_be_empty: bool,
     held: Hold,
     size: u64,
     /// With the guard off: whether the ids of an oversize malformed reply went out.
@@ -18,9 +20,10 @@ pub(super) struct Unary {
 }
 
 impl Unary {
-    pub(super) fn new(max_held: usize) -> Unary {
+    pub(super) fn new(max_held: usize, may_be_empty: bool) -> Unary {
         Unary {
             max_held: max_held as u64,
+            may_be_empty,
             held: Hold::default(),
             size: 0,
             announced: false,
@@ -61,10 +64,10 @@ impl Unary {
         if self.announced {
             return self.release_flawed(probe, out);
         }
-        let judged = if self.size == 0 {
-            Err("empty")
-        } else {
-            probe.conclude()
+        let judged = match (self.size, self.may_be_empty) {
+            (0, true) => Ok(Event::of(EventKind::Other)),
+            (0, false) => Err("empty"),
+            _ => probe.conclude(),
         };
         match judged {
             Ok(event) if self.size > self.max_held => {

@@ -208,6 +208,17 @@ fn read_case(case: &Value, version: &str, event_stream: bool) -> Reading {
     if let Some(raw) = case["rpc_id"].as_str() {
         expectation.rpc_id = Some(raw.into());
     }
+    if let Some(name) = case["binding"].as_str() {
+        expectation.dialect.binding = match name {
+            "rest" => Binding::Rest,
+            "grpc" => Binding::Grpc,
+            other => panic!("no binding `{other}`"),
+        };
+        expectation.rpc_id = None;
+    }
+    if let Some(status) = case["status"].as_u64() {
+        expectation.http_status = status as u16;
+    }
     expectation.guard = case["guard"] != json!(false);
     if let Some(limit) = case["limit"].as_u64() {
         (expectation.max_held, expectation.max_event) = (limit as usize, limit as usize);
@@ -304,7 +315,7 @@ fn nothing_comes_out_after_a_malformed_event() {
 fn deep_nesting_is_bounded() {
     let deep = |levels: usize| {
         let (open, close) = ("[".repeat(levels), "]".repeat(levels));
-        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"x":{open}{close}}}}}"#)
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"message":{{}},"x":{open}{close}}}}}"#)
     };
     for (levels, malformed) in [(500, None), (100_000, Some("too_deep"))] {
         for event_stream in [false, true] {

@@ -14,7 +14,7 @@ fn answer(head: &str, body: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_the_agent_says_of_itself_is_not_passed_on() {
-    let good = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let good = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"m2","role":"ROLE_AGENT","parts":[]}}}"#;
     let table: &[(Vec<u8>, u16, i64)] = &[
         (
             answer(
@@ -106,7 +106,7 @@ async fn what_the_agent_says_of_itself_is_not_passed_on() {
 
 #[tokio::test]
 async fn interim_replies_are_swallowed() {
-    let good = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let good = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"m2","role":"ROLE_AGENT","parts":[]}}}"#;
     let mut bytes = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(3);
     bytes.extend(json_answer(200, good));
     let agent = RawAgent::start([Act::Answer(bytes)]).await;
@@ -193,7 +193,7 @@ async fn a_large_reply_streams_through_unchanged() {
 /// A reply without a length passes; the record says that its end proves nothing.
 #[tokio::test]
 async fn a_reply_that_ends_by_close_is_told() {
-    let good = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let good = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"m2","role":"ROLE_AGENT","parts":[]}}}"#;
     let plain = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{good}");
     for (bytes, told) in [(plain.into_bytes(), true), (json_answer(200, good), false)] {
         let agent = RawAgent::start([Act::AnswerThenClose(bytes)]).await;
