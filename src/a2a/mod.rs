@@ -28,6 +28,7 @@ mod reply_rest;
 pub mod request;
 mod rest;
 mod sse;
+mod stream_error;
 pub mod strict_json;
 pub mod strict_proto;
 mod unary;
@@ -42,6 +43,7 @@ pub use head::Head;
 pub use operation::{Binding, Dialect, Operation, OperationGroup, Version, Versions};
 pub use reader::{ArtifactNote, Event, EventKind, Expectation, Piece, Reader, TaskState};
 pub use request::{Reading, Request};
+pub use stream_error::render_event;
 
 /// The media type of every answer of ours that has a JSON body.
 pub const JSON: &str = "application/json";

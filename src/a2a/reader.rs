@@ -183,9 +183,7 @@ impl Reader {
         let form = match expectation.dialect.binding {
             Binding::JsonRpc => Form::Envelope(ExpectedId::new(expectation.rpc_id.as_deref())),
             Binding::Rest if expectation.event_stream => Form::Event,
-            Binding::Rest if expectation.http_status >= 400 => {
-                Form::Fault(expectation.http_status)
-            }
+            Binding::Rest if expectation.http_status >= 400 => Form::Fault(expectation.http_status),
             Binding::Rest | Binding::Grpc => Form::Result,
         };
         let asked = Asked {

@@ -166,7 +166,11 @@ impl Facts {
     }
 
     /// Judges a JSON-RPC response.
-    fn envelope(&mut self, asked: &Asked, expected: &ExpectedId) -> Result<EventKind, &'static str> {
+    fn envelope(
+        &mut self,
+        asked: &Asked,
+        expected: &ExpectedId,
+    ) -> Result<EventKind, &'static str> {
         match (self.has_result, self.error) {
             (false, None) => return Err("no_result"),
             (true, Some(_)) => return Err("result_and_error"),
@@ -220,10 +224,7 @@ impl Facts {
     }
 
     fn payload(&mut self, asked: &Asked) -> Result<EventKind, &'static str> {
-        let whole_task = matches!(
-            asked.operation,
-            Operation::GetTask | Operation::CancelTask
-        );
+        let whole_task = matches!(asked.operation, Operation::GetTask | Operation::CancelTask);
         if let Some(payload) = self.wrapped {
             // Other ids beside the wrapper are what another client would act on.
             let other = |bare: &Option<Box<str>>, wrapped| bare.is_some() && bare != wrapped;

@@ -1,5 +1,6 @@
 //! What the head of a reply says about the rest, and whether it may be so in its dialect.
 
+use super::fault::Fault;
 use super::operation::{Binding, Operation};
 use super::reader::Expectation;
 use http::HeaderMap;
@@ -42,6 +43,20 @@ impl Expectation {
         }
     }
 
+    /// What the caller is told instead of a malformed reply.
+    ///
+    /// The verb of a subscription is in dispute, and clients try the other one on a 405
+    /// (`a2a-protocol.md` a.2), however badly the agent says it.
+    pub fn instead(&self) -> Fault {
+        let wrong_verb = self.dialect.binding == Binding::Rest
+            && self.operation == Operation::SubscribeToTask
+            && self.http_status == 405;
+        match wrong_verb {
+            true => Fault::MethodNotAllowed,
+            false => Fault::InvalidAgentResponse,
+        }
+    }
+
     /// Whether no body at all is an answer: after a deletion in REST, where servers send 204, an
     /// empty 200 or `{}` (`a2a-protocol.md` a.3).
     pub(super) fn may_be_empty(&self) -> bool {
@@ -58,13 +73,17 @@ fn media(headers: &HeaderMap) -> Media {
         .map_or(&b""[..], |value| value.as_bytes())
         .split(|&byte| byte == b';');
     let kind = parts.next().unwrap_or_default().trim_ascii();
-    let utf8 = parts.all(|parameter| match parameter.trim_ascii().split_at_checked(8) {
-        Some((name, charset)) if name.eq_ignore_ascii_case(b"charset=") => {
-            let names: [&[u8]; 3] = [b"utf-8", b"\"utf-8\"", b"utf8"];
-            names.iter().any(|name| charset.trim_ascii().eq_ignore_ascii_case(name))
-        }
-        _ => true,
-    });
+    let utf8 = parts.all(
+        |parameter| match parameter.trim_ascii().split_at_checked(8) {
+            Some((name, charset)) if name.eq_ignore_ascii_case(b"charset=") => {
+                let names: [&[u8]; 3] = [b"utf-8", b"\"utf-8\"", b"utf8"];
+                names
+                    .iter()
+                    .any(|name| charset.trim_ascii().eq_ignore_ascii_case(name))
+            }
+            _ => true,
+        },
+    );
     let is = |name: &str| kind.eq_ignore_ascii_case(name.as_bytes());
     let suffix = |name: &[u8]| {
         kind.len()

@@ -194,7 +194,13 @@ impl Place {
             | Place::Status193
             | Place::Payload(_)
             | Place::Status => true,
-            Place::Details | Place::Detail | Place::Artifacts | Place::Artifact | Place::Parts | Place::Part | Place::File => false,
+            Place::Details
+            | Place::Detail
+            | Place::Artifacts
+            | Place::Artifact
+            | Place::Parts
+            | Place::Part
+            | Place::File => false,
         }
     }
 

@@ -67,7 +67,9 @@ pub(super) fn event(facts: &mut Facts, asked: &Asked) -> Result<EventKind, &'sta
             Some(_) | None => return Err("no_result"),
         };
         // The code of a `google.rpc.Status` is the status that the reply would have had.
-        let status = said.and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
+        let status = said
+            .and_then(|code| u16::try_from(code).ok())
+            .unwrap_or(500);
         return Ok(EventKind::Error(code(facts, asked, said, status)));
     };
     if is_error {

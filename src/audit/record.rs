@@ -389,7 +389,10 @@ pub struct Tcp {
 pub struct Response<'a> {
     /// The agent's HTTP status.
     pub http_status: u16,
-    /// The code of a JSON-RPC error.
+    /// The agent's `grpc-status`, in gRPC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grpc_status: Option<u32>,
+    /// The JSON-RPC code of the agent's error; in the other bindings the code that stands for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpc_code: Option<i64>,
     /// The kind of the (last) event or result.

@@ -16,7 +16,9 @@ pub struct ReplyNote {
     pub http_status: u16,
     /// When the header came, monotonic.
     pub header_at: Option<Duration>,
-    /// The code of the last protocol error.
+    /// The agent's `grpc-status`.
+    pub grpc_status: Option<u32>,
+    /// The code of the last protocol error, as JSON-RPC has it.
     pub rpc_code: Option<i64>,
     /// The kind of the last event.
     pub kind: Option<EventKind>,

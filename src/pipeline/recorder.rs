@@ -218,6 +218,7 @@ impl Recorder {
             attempts: self.attempts.list(),
             response: (reply.http_status != 0).then(|| Response {
                 http_status: reply.http_status,
+                grpc_status: reply.grpc_status,
                 rpc_code: reply.rpc_code,
                 kind: reply.kind,
                 states: &reply.states,

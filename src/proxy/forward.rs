@@ -102,7 +102,6 @@ pub async fn forward(
     };
     let plan = Plan {
         expectation,
-        dialect: answer.dialect,
         request_id: recorder.request_id.as_str(),
         idle: if streaming {
             limits.idle_stream

@@ -14,6 +14,7 @@ pub mod listen;
 pub mod peer;
 pub mod plain;
 pub mod relay;
+mod relayed;
 mod released;
 pub mod reply;
 mod reply_head;

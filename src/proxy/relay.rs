@@ -1,18 +1,18 @@
 //! The agent's reply on its way back: judged, noted, then released.
 
 use super::headers::{downstream_head, make_private};
+use super::relayed::Relayed;
 use super::released::{Released, is_between_events};
 use super::reply_head::{
     declared_length, ends_by_close, has_two_types, is_encoded, is_event_stream, is_unusable,
 };
 use super::reworked::reworked;
 use super::send::{Upstream, gone};
-use crate::a2a::Dialect;
 use crate::a2a::reader::{Event, Expectation, Piece, Reader};
-use crate::a2a::{Fault, render};
+use crate::a2a::{Fault, render_event};
 use crate::audit::record::Ended;
 use crate::pipeline::{Observer, Rework, ports::Clock};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use http::header;
 use http::{Method, StatusCode, Version};
 use pingora::connectors::TransportConnector;
@@ -28,8 +28,6 @@ pub const POOL_IDLE: Duration = Duration::from_secs(4);
 pub struct Plan<'a> {
     /// What the reply is expected to be; `None` on the backend surface, whose bytes just pass.
     pub expectation: Option<Expectation>,
-    /// The call's dialect, for an error in a stream that has begun.
-    pub dialect: Option<Dialect>,
     /// For the header of the answer.
     pub request_id: &'a str,
     /// Longest silence.
@@ -44,39 +42,6 @@ pub struct Plan<'a> {
     pub clock: &'a dyn Clock,
     /// What is made of the reply, which must then be small enough to be held.
     pub rework: Option<&'a Rework>,
-}
-
-/// How a relay ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Relayed {
-    /// In one word.
-    pub ended: Ended,
-    /// Whether the agent's reply ended properly.
-    pub whole: bool,
-    /// What the caller must still be told; only when no header has been sent.
-    pub fault: Option<Fault>,
-    /// Whether the caller's connection is in a clean state.
-    pub clean: bool,
-}
-
-impl Relayed {
-    fn refused(ended: Ended, whole: bool, fault: Fault) -> Relayed {
-        Relayed {
-            ended,
-            whole,
-            fault: Some(fault),
-            clean: true,
-        }
-    }
-
-    fn broken(ended: Ended) -> Relayed {
-        Relayed {
-            ended,
-            whole: false,
-            fault: None,
-            clean: false,
-        }
-    }
 }
 
 /// Relays one reply to its end.
@@ -94,6 +59,7 @@ pub async fn relay(
         agent_done: false,
         event_stream: false,
         amid_event: false,
+        instead: Fault::InvalidAgentResponse,
         pieces: Vec::new(),
     };
     let relayed = relay.run(caller, observer).await;
@@ -110,6 +76,8 @@ struct Relay<'a> {
     event_stream: bool,
     /// A part of an event is out, and its end is not.
     amid_event: bool,
+    /// What the caller is told instead of something malformed.
+    instead: Fault,
     pieces: Vec<Piece>,
 }
 
@@ -143,12 +111,14 @@ impl Relay<'_> {
             observer.note.malformed = Some("encoded_reply");
             return Relayed::refused(Ended::Malformed, false, Fault::InvalidAgentResponse);
         }
-        if self.event_stream && !expectation.operation.is_streaming() && expectation.guard {
-            observer.note.malformed = Some("unexpected_stream");
-            return Relayed::refused(Ended::Malformed, false, Fault::InvalidAgentResponse);
+        if let Some(code) = expectation.take_head(head.status.as_u16(), &head.headers) {
+            observer.note.malformed = Some(code);
+            if expectation.guard {
+                return Relayed::refused(Ended::Malformed, false, expectation.instead());
+            }
         }
-        expectation.event_stream = self.event_stream;
-        expectation.http_status = head.status.as_u16();
+        self.event_stream = expectation.event_stream;
+        self.instead = expectation.instead();
         if self.event_stream && self.caller_here && self.send_header(caller, None).await.is_err() {
             return Relayed::broken(Ended::CallerLeft);
         }
@@ -177,10 +147,16 @@ impl Relay<'_> {
                     self.agent_done = true;
                     reader.finish(&mut self.pieces);
                 }
-                other => match self.interrupted(other) {
-                    Some(relayed) => return relayed,
-                    None => continue,
-                },
+                other => {
+                    let agent_broke = matches!(other, Step::AgentBroke);
+                    match self.interrupted(other) {
+                        Some(relayed) if agent_broke => {
+                            return self.cut_short(caller, relayed).await;
+                        }
+                        Some(relayed) => return relayed,
+                        None => continue,
+                    }
+                }
             }
             if let Some(code) = reader.malformed() {
                 observer.note.malformed = Some(code);
@@ -252,7 +228,7 @@ impl Relay<'_> {
                 }
                 Piece::Malformed(code) => {
                     observer.note.malformed = Some(code);
-                    fault = Some((Ended::Malformed, Fault::InvalidAgentResponse));
+                    fault = Some((Ended::Malformed, self.instead));
                     break;
                 }
             }
@@ -289,27 +265,35 @@ impl Relay<'_> {
                 ..relayed
             };
         }
-        let rpc_id = self
-            .plan
-            .expectation
-            .as_ref()
-            .and_then(|e| e.rpc_id.as_deref());
-        let answer = render(fault, self.plan.dialect, rpc_id);
-        let before = before.into_bytes();
-        let mut event = BytesMut::with_capacity(before.len() + answer.body.len() + 8);
-        event.put_slice(&before);
-        event.put_slice(b"data: ");
-        event.put_slice(&answer.body);
-        event.put_slice(b"\n\n");
-        let sent = caller
-            .write_response_body(event.freeze(), true)
-            .await
-            .is_ok();
+        let event = self.error_event(before.into_bytes(), fault);
+        let sent = caller.write_response_body(event, true).await.is_ok();
         Relayed {
             fault: None,
             clean: sent,
             ..relayed
         }
+    }
+
+    /// The agent broke off. In an event stream the caller is told before it is broken off too.
+    async fn cut_short(&mut self, caller: &mut ServerSession, relayed: Relayed) -> Relayed {
+        if self.header_sent && self.event_stream && self.caller_here && !self.amid_event {
+            let event = self.error_event(Bytes::new(), Fault::BadGateway);
+            // The connection is given up whether or not this arrives.
+            let _ = caller.write_response_body(event, false).await;
+        }
+        relayed
+    }
+
+    /// What is good, and an error event behind it.
+    fn error_event(&self, before: Bytes, fault: Fault) -> Bytes {
+        let Some(expectation) = &self.plan.expectation else {
+            return before;
+        };
+        let event = render_event(fault, expectation.dialect, expectation.rpc_id.as_deref());
+        let mut released = Released::Nothing;
+        released.add(before);
+        released.add(event);
+        released.into_bytes()
     }
 
     async fn deliver(&mut self, caller: &mut ServerSession, released: Released) -> Option<Relayed> {

@@ -156,6 +156,7 @@ fn an_outcome_says_how_far_it_got_and_what_came_back() {
         attempts: &attempts,
         response: Some(Response {
             http_status: 200,
+            grpc_status: None,
             rpc_code: None,
             kind: Some(EventKind::StatusUpdate),
             states: &[TaskState::Submitted, TaskState::InputRequired],

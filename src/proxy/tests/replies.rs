@@ -134,7 +134,10 @@ async fn a_bad_event_is_replaced() {
         .await
         .unwrap();
     let text = response.text();
-    assert!(text.starts_with(": hello\n\ndata: {"), "{text}");
+    assert!(
+        text.starts_with(": hello\n\nevent: error\ndata: {"),
+        "{text}"
+    );
     assert!(
         text.contains("-32006") && !text.contains("not json"),
         "{text}"

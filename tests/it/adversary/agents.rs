@@ -197,7 +197,9 @@ async fn only_what_follows_a_bad_event_is_withheld() {
         !text.contains("t-other") && !text.contains("FAILED"),
         "{text}"
     );
-    let last = text[events[0].len()..].strip_prefix("data: ").unwrap();
+    let last = text[events[0].len()..]
+        .strip_prefix("event: error\ndata: ")
+        .unwrap();
     let last: Value = serde_json::from_str(last.trim_end()).unwrap();
     assert_eq!(
         (&last["error"]["code"], &last["id"]),
