@@ -137,7 +137,40 @@ pub struct Backend {
     /// Paths to fetch the card from, absolute on the backend's origin, in order; the next is tried
     /// on 404 and 405 only.
     pub card_paths: Vec<Box<str>>,
+    /// The HTTP version of calls other than gRPC's, which are always HTTP/2; `None`: HTTP/1.1, and
+    /// over TLS what is agreed on.
+    pub http: Option<BackendHttp>,
+    /// How connections are secured; `None` is plaintext.
+    pub tls: Option<Arc<BackendTls>>,
 }
+
+/// A version of HTTP towards an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackendHttp {
+    /// HTTP/1.1.
+    H1,
+    /// HTTP/2; in plaintext by prior knowledge.
+    H2,
+}
+
+/// TLS towards an agent.
+#[derive(Debug)]
+pub struct BackendTls {
+    /// The name that its certificate must be for.
+    pub server_name: Box<str>,
+    /// Whom we trust and who we are; without ALPN.
+    pub config: Arc<rustls::ClientConfig>,
+    /// Differs where anything of this differs, so that no connection is shared across.
+    pub key: u64,
+}
+
+impl PartialEq for BackendTls {
+    fn eq(&self, other: &BackendTls) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for BackendTls {}
 
 /// Where an agent's interfaces come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -61,6 +61,11 @@ impl Attempts {
         }
     }
 
+    /// The head of the last attempt has this many bytes on the wire; known when it is written.
+    pub fn head_is(&mut self, bytes: u64) {
+        self.head = bytes;
+    }
+
     /// The kernel has taken `sent` bytes of head and body so far.
     pub fn wrote(&mut self, sent: u64) {
         self.sent = sent;
@@ -94,6 +99,10 @@ impl Attempts {
         let Some(last) = self.list.last() else {
             return Delivery::NotAttempted;
         };
+        // The agent's own word, and its protocol's.
+        if last.error == Some(AttemptError::NotProcessed) {
+            return Delivery::ConnectFailed;
+        }
         match last.stage {
             Stage::Connect => Delivery::ConnectFailed,
             // The first write failed: nothing left us.

@@ -1,9 +1,10 @@
 //! From a permit to the reply's last byte: connect, send, relay, conclude.
 
 use super::app::{App, Failure};
-use super::headers::{Added, upstream_head};
+use super::headers::{Added, upstream_fields, upstream_head};
+use super::peer::{Peers, Speaks};
 use super::relay::{Plan, relay};
-use super::send::{Outbound, Path, SendFailure, Timing, send};
+use super::send::{Outbound, OutboundHead, Path, SendFailure, Timing, send};
 use crate::a2a::reader::Expectation;
 use crate::a2a::{Call, Dialect, Fault, Operation, Version};
 use crate::audit::record::Ended;
@@ -61,22 +62,24 @@ pub async fn forward(
     let expectation =
         call.map(|c| expectation(c, order.agent.reply_guard || order.rework.is_some()));
 
-    let outbound = outbound(session, recorder, &order)
-        .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
     let clock = &*app.gate.clock;
     let no_peer = || answer.ended(Ended::Other, Fault::BadGateway, "unresolved");
     let peers = app
         .links
         .peers(&recorder.live, order.agent.index, order.backend)
         .ok_or_else(no_peer)?;
+    let speaks = peers.speaks();
+    let outbound = outbound(session, recorder, &order, &peers, speaks)
+        .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
     let addresses = peers
         .resolve(clock.monotonic())
         .await
         .map_err(|_| no_peer())?;
     let path = Path {
-        transport: &app.links.transport,
+        pools: app.links.pools(),
         clock,
         addresses: &addresses,
+        speaks,
         timing: Timing {
             started: recorder.started,
             connect: limits.connect_timeout,
@@ -110,7 +113,6 @@ pub async fn forward(
         },
         deadline: recorder.started + longest,
         after_caller_left,
-        transport: &app.links.transport,
         clock,
         rework: order.rework.as_ref(),
     };
@@ -153,23 +155,26 @@ fn outbound(
     session: &ServerSession,
     recorder: &Recorder,
     order: &Order,
+    peers: &Peers,
+    speaks: Speaks,
 ) -> Result<Outbound, (Fault, &'static str)> {
     let head = session.req_header();
     let added = Added {
+        secure: peers.is_secure(),
         authority: &order.agent.backend_of(order.backend).authority,
         request_id: recorder.request_id.as_str(),
         a2a_version: order.a2a_version,
         content_length: (!order.body.is_empty() || head.method == http::Method::POST)
             .then_some(order.body.len()),
     };
+    let (method, target, headers) = (&head.method, &order.target, &head.headers);
     let room = order.body.len().min(16 * 1024);
-    let head = upstream_head(
-        head.method.as_str(),
-        &order.target,
-        &head.headers,
-        added,
-        room,
-    )?;
+    let head = match speaks {
+        Speaks::H1 => OutboundHead::Wire(upstream_head(method, target, headers, added, room)?),
+        Speaks::H2 | Speaks::Agreed => {
+            OutboundHead::Fields(upstream_fields(method, target, headers, added)?)
+        }
+    };
     Ok(Outbound {
         head,
         body: order.body.clone(),

@@ -6,9 +6,9 @@
 
 use crate::a2a::{Fault, Version};
 use bytes::{BufMut, BytesMut};
-use http::HeaderMap;
-use http::header::{self, HeaderName};
-use pingora::http::ResponseHeader;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, Uri};
+use pingora::http::{RequestHeader, ResponseHeader};
 
 /// The request id, in every answer and towards the agent.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("portcullis-request-id");
@@ -16,6 +16,8 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("portcullis-request-i
 /// What we add to a request towards the agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Added<'a> {
+    /// Whether it goes over TLS.
+    pub secure: bool,
     /// The backend's `Host`.
     pub authority: &'a str,
     /// Our request id.
@@ -30,7 +32,7 @@ pub struct Added<'a> {
 ///
 /// `path` is the very path that was judged, with its query if the surface has one.
 pub fn upstream_head(
-    method: &str,
+    method: &Method,
     path: &str,
     headers: &HeaderMap,
     added: Added<'_>,
@@ -38,7 +40,7 @@ pub fn upstream_head(
 ) -> Result<BytesMut, (Fault, &'static str)> {
     let dropped = connection_names(headers)?;
     let mut wire = BytesMut::with_capacity(1024 + room);
-    wire.put_slice(method.as_bytes());
+    wire.put_slice(method.as_str().as_bytes());
     wire.put_u8(b' ');
     wire.put_slice(path.as_bytes());
     wire.put_slice(b" HTTP/1.1\r\nhost: ");
@@ -67,6 +69,74 @@ pub fn upstream_head(
     }
     wire.put_slice(b"\r\n");
     Ok(wire)
+}
+
+/// The request head for an agent that speaks, or may speak, HTTP/2.
+///
+/// The URI has scheme and authority: without them Pingora would claim `https`.
+pub fn upstream_fields(
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+    added: Added<'_>,
+) -> Result<Box<RequestHeader>, (Fault, &'static str)> {
+    let bad = |_| (Fault::BadRequest, "bad_target");
+    let dropped = connection_names(headers)?;
+    let uri = Uri::builder()
+        .scheme(if added.secure { "https" } else { "http" })
+        .authority(added.authority)
+        .path_and_query(path)
+        .build()
+        .map_err(bad)?;
+    let room = Some(headers.len() + 4);
+    let mut head = RequestHeader::build_no_case(method.clone(), b"/", room)
+        .map_err(|_| (Fault::BadRequest, "bad_target"))?;
+    head.set_uri(uri);
+    let mut add = |name: HeaderName, value: HeaderValue| {
+        // Fails only beyond thousands of fields.
+        head.append_header(name, value)
+            .map(|_| ())
+            .map_err(|_| (Fault::HeadersTooLarge, "too_many_headers"))
+    };
+    for (name, value) in headers {
+        if travels_to_agent(name.as_str()) && !dropped.iter().any(|d| d == name) {
+            add(name.clone(), value.clone())?;
+        }
+    }
+    let identity = HeaderValue::from_static("identity");
+    add(header::ACCEPT_ENCODING, identity)?;
+    let request_id = HeaderValue::from_str(added.request_id);
+    add(
+        REQUEST_ID,
+        request_id.map_err(|_| (Fault::Internal, "bad_id"))?,
+    )?;
+    if let Some(version) = added.a2a_version {
+        let name = HeaderName::from_static("a2a-version");
+        add(name, HeaderValue::from_static(version.label()))?;
+    }
+    if let Some(length) = added.content_length {
+        add(header::CONTENT_LENGTH, HeaderValue::from(length))?;
+    }
+    Ok(Box::new(head))
+}
+
+/// The same head as HTTP/1.1 writes it, for an agent that turned out to speak that.
+pub fn wire_of(head: &RequestHeader, room: usize) -> Option<BytesMut> {
+    let mut wire = BytesMut::with_capacity(1024 + room);
+    wire.put_slice(head.method.as_str().as_bytes());
+    wire.put_u8(b' ');
+    wire.put_slice(head.uri.path_and_query()?.as_str().as_bytes());
+    wire.put_slice(b" HTTP/1.1\r\nhost: ");
+    wire.put_slice(head.uri.authority()?.as_str().as_bytes());
+    wire.put_slice(b"\r\n");
+    for (name, value) in &head.headers {
+        wire.put_slice(name.as_str().as_bytes());
+        wire.put_slice(b": ");
+        wire.put_slice(value.as_bytes());
+        wire.put_slice(b"\r\n");
+    }
+    wire.put_slice(b"\r\n");
+    Some(wire)
 }
 
 fn put_decimal(wire: &mut BytesMut, mut number: usize) {
@@ -290,6 +360,7 @@ mod tests {
 
     fn added() -> Added<'static> {
         Added {
+            secure: false,
             authority: "agent:9",
             request_id: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
             a2a_version: Some(Version::V1_0),
@@ -321,7 +392,7 @@ mod tests {
             ("a2a-extensions", "https://example.com/e1"),
             ("x-custom", "kept"),
         ]);
-        let wire = upstream_head("POST", "/a", &headers, added(), 0).unwrap();
+        let wire = upstream_head(&Method::POST, "/a", &headers, added(), 0).unwrap();
         let text = String::from_utf8(wire.to_vec()).unwrap();
         assert_eq!(
             text,

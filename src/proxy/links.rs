@@ -1,19 +1,34 @@
-//! Connections to agents: one pool, and each generation's addresses.
+//! Connections to agents: the pools, and each generation's addresses.
 
 use super::peer::Peers;
 use crate::pipeline::Live;
 use arc_swap::ArcSwap;
+use pingora::connectors::http::v2;
 use pingora::connectors::{ConnectorOptions, TransportConnector};
 use std::sync::Arc;
 
-/// Idle connections kept in all.
+/// Idle connections kept in all, of each HTTP version.
 const POOL_SIZE: usize = 1024;
 
 /// Shared by all listeners.
 pub struct Links {
-    /// Connects and pools.
-    pub transport: TransportConnector,
+    pools: Arc<Pools>,
     peers: ArcSwap<Known>,
+}
+
+/// Connects and pools, for both HTTP versions.
+pub struct Pools(v2::Connector);
+
+impl Pools {
+    /// TCP, and idle HTTP/1.1 connections.
+    pub fn transport(&self) -> &TransportConnector {
+        self.0.transport()
+    }
+
+    /// HTTP/2 connections, idle and in use.
+    pub fn h2(&self) -> &v2::Connector {
+        &self.0
+    }
 }
 
 struct Known {
@@ -23,10 +38,14 @@ struct Known {
 }
 
 impl Links {
-    /// An empty pool.
+    /// Empty pools.
     pub fn new() -> Links {
+        // Pingora would choose another provider; ours is the one that all our own settings name.
+        // A second installation fails, and changes nothing.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let options = ConnectorOptions::new(POOL_SIZE);
         Links {
-            transport: TransportConnector::new(Some(ConnectorOptions::new(POOL_SIZE))),
+            pools: Arc::new(Pools(v2::Connector::new(Some(options)))),
             peers: ArcSwap::from_pointee(Known {
                 generation: 0,
                 peers: Vec::new(),
@@ -34,7 +53,12 @@ impl Links {
         }
     }
 
-    /// The addresses of one backend of an agent of a generation. Made once per generation, by whichever request
+    /// Connecting and pools.
+    pub fn pools(&self) -> &Arc<Pools> {
+        &self.pools
+    }
+
+    /// The addresses of one backend of an agent. Made once per generation, by whichever request
     /// comes first; a request that still runs on an older one makes its own.
     pub fn peers(&self, live: &Live, agent: usize, backend: usize) -> Option<Arc<Peers>> {
         let snapshot = &live.snapshot;

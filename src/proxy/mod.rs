@@ -6,9 +6,11 @@
 
 pub mod app;
 pub mod body;
+pub mod connect;
 pub mod forward;
 pub mod headers;
 pub mod limits;
+pub mod link;
 pub mod links;
 pub mod listen;
 pub mod peer;
@@ -19,6 +21,7 @@ mod released;
 pub mod reply;
 mod reply_head;
 mod reworked;
+mod secured;
 pub mod send;
 pub mod serve;
 pub mod stopping;

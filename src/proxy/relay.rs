@@ -15,14 +15,10 @@ use crate::pipeline::{Observer, Rework, ports::Clock};
 use bytes::Bytes;
 use http::header;
 use http::{Method, StatusCode, Version};
-use pingora::connectors::TransportConnector;
 use pingora::protocols::http::ServerSession;
 use pingora_timeout::timeout;
 use std::pin::pin;
 use std::time::Duration;
-
-/// Pooled connections are given up before the usual agents' servers close theirs (5 s).
-pub const POOL_IDLE: Duration = Duration::from_secs(4);
 
 /// How a reply is relayed.
 pub struct Plan<'a> {
@@ -36,8 +32,6 @@ pub struct Plan<'a> {
     pub deadline: Duration,
     /// How long a unary reply is read on after the caller left.
     pub after_caller_left: Option<Duration>,
-    /// Connections and their pool.
-    pub transport: &'a TransportConnector,
     /// Time.
     pub clock: &'a dyn Clock,
     /// What is made of the reply, which must then be small enough to be held.
@@ -91,14 +85,14 @@ enum Step {
 
 impl Relay<'_> {
     async fn run(&mut self, caller: &mut ServerSession, observer: &mut Observer<'_>) -> Relayed {
-        let Some(head) = self.upstream.link.resp_header() else {
+        let Some(head) = self.upstream.link.head() else {
             return Relayed::refused(Ended::Other, false, Fault::BadGateway);
         };
         observer.header(head.status.as_u16(), self.plan.clock.monotonic());
         if is_unusable(head) {
             return Relayed::refused(Ended::Other, false, Fault::BadGateway);
         }
-        observer.note.ended_by_close = ends_by_close(head);
+        observer.note.ended_by_close = !self.upstream.link.is_h2() && ends_by_close(head);
         self.event_stream = is_event_stream(head);
         let Some(mut expectation) = self.plan.expectation.clone() else {
             return self.pass(caller, observer).await;
@@ -138,7 +132,7 @@ impl Relay<'_> {
                 Step::Chunk(chunk) => {
                     observer.note.bytes += chunk.len() as u64;
                     reader.push(chunk, &mut self.pieces);
-                    if self.upstream.link.is_body_done() {
+                    if self.upstream.link.is_done() {
                         self.agent_done = true;
                         reader.finish(&mut self.pieces);
                     }
@@ -332,7 +326,7 @@ impl Relay<'_> {
 
     /// The backend surface: bytes pass as they come.
     async fn pass(&mut self, caller: &mut ServerSession, observer: &mut Observer<'_>) -> Relayed {
-        let length = self.upstream.link.resp_header().and_then(declared_length);
+        let length = self.upstream.link.head().and_then(declared_length);
         if self.send_header(caller, length).await.is_err() {
             return Relayed::broken(Ended::CallerLeft);
         }
@@ -347,7 +341,7 @@ impl Relay<'_> {
             match self.step(caller).await {
                 Step::Chunk(chunk) => {
                     observer.note.bytes += chunk.len() as u64;
-                    self.agent_done = self.upstream.link.is_body_done();
+                    self.agent_done = self.upstream.link.is_done();
                     let last = self.agent_done;
                     if let Some(relayed) = self.write(caller, chunk, last).await {
                         return relayed;
@@ -377,7 +371,7 @@ impl Relay<'_> {
             .deadline
             .saturating_sub(self.plan.clock.monotonic());
         let bound = left.min(self.plan.idle);
-        let mut reading = pin!(timeout(bound, self.upstream.link.read_body_bytes()));
+        let mut reading = pin!(timeout(bound, self.upstream.link.read_body()));
         let read = tokio::select! { biased;
             read = reading.as_mut() => read,
             () = gone(caller), if self.caller_here => return Step::CallerLeft,
@@ -436,7 +430,7 @@ impl Relay<'_> {
         caller: &mut ServerSession,
         length: Option<usize>,
     ) -> Result<(), Box<pingora::Error>> {
-        let upstream = self.upstream.link.resp_header().ok_or_else(|| {
+        let upstream = self.upstream.link.head().ok_or_else(|| {
             pingora::Error::explain(pingora::ErrorType::InternalError, "no reply header")
         })?;
         let mut head = downstream_head(upstream, self.plan.request_id, self.event_stream)?;
@@ -458,22 +452,10 @@ impl Relay<'_> {
 
     /// Gives the agent's connection back to the pool, if nothing of this exchange is left on it.
     async fn release(self) {
-        let Upstream {
-            mut link,
-            pool_key,
-            all_written,
-            ..
-        } = self.upstream;
         // Pingora looks at the reply side only; after an early reply the rest of our request would
         // be taken for the next one.
-        if self.agent_done && all_written {
-            link.respect_keepalive();
-            if let Some(stream) = link.reuse().await {
-                self.plan
-                    .transport
-                    .release_stream(stream, pool_key, Some(POOL_IDLE));
-            }
-        }
+        let clean = self.agent_done && self.upstream.all_written;
+        self.upstream.link.release(clean).await;
     }
 }
 

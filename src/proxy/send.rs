@@ -1,43 +1,52 @@
 //! Connecting and sending, with every step written down: what was sent is what we wrote.
 //!
-//! A message is never sent twice. A call goes out again only when provably nothing of it left us:
-//! the connection could not be made, or the very first write of a reused connection failed.
+//! A message is never sent twice. A call goes out again only when provably nothing of it left us
+//! (the connection could not be made, or the very first write of a reused one failed), or when the
+//! agent's HTTP/2 said that it did not process it.
 
-use super::peer::Addresses;
+mod h1;
+mod h2;
+
+use super::connect::{Way, open, reuse};
+use super::headers::wire_of;
+use super::link::{Link, is_not_processed};
+use super::links::Pools;
+use super::peer::{Addresses, Speaks, Target};
 use crate::audit::record::{AttemptError, Stage, Tcp};
 use crate::pipeline::{Attempts, Permit, Sizes, ports::Clock};
 use bytes::{Bytes, BytesMut};
-use pingora::connectors::TransportConnector;
+use pingora::http::RequestHeader;
+use pingora::protocols::SocketDigest;
 use pingora::protocols::http::ServerSession;
-use pingora::protocols::http::v1::client::HttpSession;
-use pingora::protocols::{SocketDigest, Stream};
-use pingora::upstreams::peer::{HttpPeer, Peer};
+use pingora::upstreams::peer::Peer;
 use pingora_timeout::timeout;
-use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
 
 /// A head and body up to this size go out in one write.
 const ONE_WRITE: usize = 16 * 1024;
 /// Larger bodies go out in slices; between two the agent's early reply is looked for.
 const SLICE: usize = 64 * 1024;
-/// How often a stuck write looks for an early reply.
-const STUCK_LOOK: Duration = Duration::from_millis(100);
 /// How long after a failed write a reply may still be waiting for us.
 const LATE_REPLY: Duration = Duration::from_millis(100);
 /// Interim replies that are swallowed before the agent is taken for broken.
 const MAX_INTERIM: usize = 16;
-/// `TCP_ESTABLISHED` of Linux.
-const ESTABLISHED: u8 = 1;
 
-/// What is sent: the head as it goes on the wire, and the caller's bytes.
+/// What is sent: the head, and the caller's bytes.
 pub struct Outbound {
-    /// Request line and fields, with the empty line.
-    pub head: BytesMut,
+    /// In the form of the version that it goes out in.
+    pub head: OutboundHead,
     /// The body, byte for byte as it was judged.
     pub body: Bytes,
+}
+
+/// A request head in the form of its HTTP version.
+pub enum OutboundHead {
+    /// HTTP/1.1, as it goes on the wire, with the empty line.
+    Wire(BytesMut),
+    /// HTTP/2, or whatever is agreed on.
+    Fields(Box<RequestHeader>),
 }
 
 /// Separate bounds for each step.
@@ -58,9 +67,7 @@ pub struct Timing {
 /// An agent that answers.
 pub struct Upstream {
     /// The connection, its reply header read.
-    pub link: HttpSession,
-    /// The peer's key in the pool.
-    pub pool_key: u64,
+    pub link: Link,
     /// Whether all of the request was written: only then the connection may be used again.
     pub all_written: bool,
     /// The caller left before the reply began, and we read on without it.
@@ -84,12 +91,14 @@ pub enum SendFailure {
 
 /// What sending needs beside the call.
 pub struct Path<'a> {
-    /// Connections and their pool.
-    pub transport: &'a TransportConnector,
+    /// Connections and their pools.
+    pub pools: &'a Arc<Pools>,
     /// Time.
     pub clock: &'a dyn Clock,
     /// Where to.
     pub addresses: &'a Addresses,
+    /// In which version.
+    pub speaks: Speaks,
     /// Bounds.
     pub timing: Timing,
 }
@@ -104,40 +113,37 @@ pub async fn send(
     outbound: Outbound,
     attempts: &mut Attempts,
 ) -> Result<Upstream, SendFailure> {
-    let Path {
-        transport,
-        clock,
-        addresses,
-        timing,
-    } = *path;
-    let Outbound { mut head, body } = outbound;
-    let together = head.len() + body.len() <= ONE_WRITE;
-    if together {
-        head.extend_from_slice(&body);
-    }
-    let rest: &[u8] = if together { &[] } else { &body };
-    let call = OneCall {
-        clock,
-        started: timing.started,
-        first: &head,
-        rest,
-        body_len: body.len(),
-        timing,
+    let Outbound { head, body } = outbound;
+    let (fields, wire) = match head {
+        OutboundHead::Wire(head) => (None, Some(Wire::new(head, &body))),
+        OutboundHead::Fields(fields) => (Some(fields), None),
     };
-    let mut reuse = true;
-    'peers: for peer in addresses.iter() {
+    let mut call = OneCall {
+        path,
+        body,
+        fields,
+        wire,
+    };
+    let (mut may_reuse, mut resent) = (true, false);
+    'targets: for target in path.addresses.iter() {
         loop {
-            let Some((stream, reused)) = call
-                .connect(transport, caller, peer, reuse, attempts)
-                .await?
-            else {
-                continue 'peers;
+            let found = call.connect(caller, target, may_reuse, attempts).await?;
+            let Some((way, reused)) = found else {
+                continue 'targets;
             };
-            match call.exchange(stream, peer, caller, attempts).await {
+            let exchanged = match way {
+                Way::H1(stream) => call.exchange_h1(stream, target, caller, attempts).await,
+                Way::H2(link) => call.exchange_h2(link, caller, attempts).await,
+            };
+            match exchanged {
                 Exchanged::Answered(upstream) => return Ok(*upstream),
                 // Nothing left us: a new connection is no second delivery.
-                Exchanged::NothingLeft if reused => reuse = false,
-                Exchanged::NothingLeft => return Err(SendFailure::Broken),
+                Exchanged::NothingLeft if reused => may_reuse = false,
+                // Nor is it after the agent's own word that it did nothing; once is enough.
+                Exchanged::NotProcessed if !resent => (may_reuse, resent) = (false, true),
+                Exchanged::NothingLeft | Exchanged::NotProcessed => {
+                    return Err(SendFailure::Broken);
+                }
                 Exchanged::Failed(failure) => return Err(failure),
             }
         }
@@ -148,49 +154,71 @@ pub async fn send(
 enum Exchanged {
     Answered(Box<Upstream>),
     NothingLeft,
+    NotProcessed,
     Failed(SendFailure),
 }
 
 struct OneCall<'a> {
-    clock: &'a dyn Clock,
-    started: Duration,
-    first: &'a [u8],
-    rest: &'a [u8],
-    body_len: usize,
-    timing: Timing,
+    path: &'a Path<'a>,
+    body: Bytes,
+    fields: Option<Box<RequestHeader>>,
+    /// Made when it is first needed.
+    wire: Option<Wire>,
+}
+
+/// A request as HTTP/1.1 writes it.
+struct Wire {
+    /// The head, with the body behind it where both are small.
+    first: BytesMut,
+    head_len: usize,
+    together: bool,
+}
+
+impl Wire {
+    fn new(mut head: BytesMut, body: &[u8]) -> Wire {
+        let head_len = head.len();
+        let together = head_len + body.len() <= ONE_WRITE;
+        if together {
+            head.extend_from_slice(body);
+        }
+        Wire {
+            first: head,
+            head_len,
+            together,
+        }
+    }
 }
 
 impl OneCall<'_> {
-    fn begin(&self, attempts: &mut Attempts, peer: &HttpPeer, reused: bool) {
-        let now = self.clock.monotonic();
+    fn begin(&self, attempts: &mut Attempts, target: &Target, reused: bool) {
+        let now = self.path.clock.monotonic();
         let sizes = Sizes {
-            head: (self.first.len() + self.rest.len() - self.body_len) as u64,
-            body: self.body_len as u64,
+            head: self.wire.as_ref().map_or(0, |wire| wire.head_len as u64),
+            body: self.body.len() as u64,
         };
-        let since_start = now.saturating_sub(self.started);
-        attempts.begin(peer.address().to_string(), reused, now, since_start, sizes);
+        let since_start = now.saturating_sub(self.path.timing.started);
+        let peer = target.peer.address().to_string();
+        attempts.begin(peer, reused, now, since_start, sizes);
     }
 
-    /// A pooled connection that is still open, or a new one; `None` when this peer cannot be
-    /// reached and the next may be tried.
+    /// A way that is still open, or a new one; `None` when this address cannot be reached and the
+    /// next may be tried.
     async fn connect(
         &self,
-        transport: &TransportConnector,
         caller: &mut ServerSession,
-        peer: &HttpPeer,
-        reuse: bool,
+        target: &Arc<Target>,
+        may_reuse: bool,
         attempts: &mut Attempts,
-    ) -> Result<Option<(Stream, bool)>, SendFailure> {
-        if reuse
-            && let Some(stream) = transport.reused_stream(peer).await
-            && is_established(&stream)
-        {
-            self.begin(attempts, peer, true);
-            return Ok(Some((stream, true)));
+    ) -> Result<Option<(Way, bool)>, SendFailure> {
+        let Path { pools, speaks, .. } = *self.path;
+        if may_reuse && let Some(way) = reuse(pools, target, speaks).await {
+            self.begin(attempts, target, true);
+            return Ok(Some((way, true)));
         }
-        self.begin(attempts, peer, false);
+        self.begin(attempts, target, false);
         // Boxed: connecting is rare and its future is large.
-        let mut connecting = Box::pin(timeout(self.timing.connect, transport.new_stream(peer)));
+        let bound = self.path.timing.connect;
+        let mut connecting = Box::pin(timeout(bound, open(pools, target, speaks)));
         let connected = tokio::select! { biased;
             connected = connecting.as_mut() => connected,
             () = gone(caller) => {
@@ -198,165 +226,73 @@ impl OneCall<'_> {
                 return Err(SendFailure::CallerLeft);
             }
         };
-        match connected {
-            Ok(Ok(stream)) => Ok(Some((stream, false))),
-            Ok(Err(error)) => {
-                let error = match error.etype() {
-                    pingora::ErrorType::ConnectRefused => AttemptError::Refused,
-                    pingora::ErrorType::ConnectTimedout => AttemptError::TimedOut,
-                    _ => AttemptError::Unreachable,
-                };
-                self.note(attempts, Stage::Connect, Some(error));
-                Ok(None)
-            }
-            Err(_) => {
-                self.note(attempts, Stage::Connect, Some(AttemptError::TimedOut));
-                Ok(None)
-            }
-        }
+        let error = match connected {
+            Ok(Ok(way)) => return Ok(Some((way, false))),
+            Ok(Err(error)) => error,
+            Err(_) => AttemptError::TimedOut,
+        };
+        self.note(attempts, Stage::Connect, Some(error));
+        Ok(None)
     }
 
-    async fn exchange(
+    /// The call as HTTP/1.1 writes it.
+    fn wire(&mut self) -> Option<&Wire> {
+        if self.wire.is_none() {
+            let head = wire_of(self.fields.as_ref()?, self.body.len().min(ONE_WRITE))?;
+            self.wire = Some(Wire::new(head, &self.body));
+        }
+        self.wire.as_ref()
+    }
+
+    /// Everything is written, or the reply is here already: waits for its header.
+    async fn wait(
         &self,
-        mut stream: Stream,
-        peer: &HttpPeer,
+        link: Link,
+        written: bool,
+        digest: Option<&SocketDigest>,
         caller: &mut ServerSession,
         attempts: &mut Attempts,
     ) -> Exchanged {
-        let digest = stream.get_socket_digest();
-        self.note(attempts, Stage::Header, None);
-        let written = {
-            let mut writing = pin!(self.write(&mut stream, attempts));
-            tokio::select! { biased;
-                written = writing.as_mut() => Some(written),
-                () = gone(caller), if self.timing.after_caller_left.is_none() => None,
-            }
-        };
-        let all_written = match written {
-            Some(Written::All) => true,
-            Some(Written::EarlyReply) => false,
-            Some(Written::Failed(error)) => {
-                attempts.enter_error(error, self.clock.monotonic());
-                attempts.tcp(facts(digest.as_deref()));
-                if attempts.sent() == 0 {
-                    return Exchanged::NothingLeft;
-                }
-                // An agent may answer and close without reading on: its reply is worth a look.
-                return match self.late_reply(stream, peer).await {
-                    Some(upstream) => {
-                        self.note(attempts, Stage::Response, Some(error));
-                        Exchanged::Answered(Box::new(upstream))
-                    }
-                    None if error == AttemptError::TimedOut => {
-                        Exchanged::Failed(SendFailure::TooSlow)
-                    }
-                    None => Exchanged::Failed(SendFailure::Broken),
-                };
-            }
-            None => {
-                attempts.enter_error(AttemptError::CallerLeft, self.clock.monotonic());
-                return Exchanged::Failed(SendFailure::CallerLeft);
-            }
-        };
         self.note(attempts, Stage::Wait, None);
-        let link = HttpSession::new(stream);
         match self.await_reply(link, caller).await {
             Ok((link, caller_left)) => {
                 self.note(attempts, Stage::Response, None);
                 Exchanged::Answered(Box::new(Upstream {
                     link,
-                    pool_key: peer.reuse_hash(),
-                    all_written,
+                    all_written: written,
                     caller_left,
                 }))
             }
             Err((failure, error)) => {
                 self.note(attempts, Stage::Wait, Some(error));
-                attempts.tcp(facts(digest.as_deref()));
-                Exchanged::Failed(failure)
-            }
-        }
-    }
-
-    async fn write(&self, stream: &mut Stream, attempts: &mut Attempts) -> Written {
-        for (part, before) in [(self.first, 0), (self.rest, self.first.len())] {
-            let mut at = 0;
-            while at < part.len() {
-                let slice = &part[at..part.len().min(at + SLICE)];
-                match self.write_some(stream, slice).await {
-                    Ok(written) => at += written,
-                    Err(done) => return done,
-                }
-                attempts.wrote((before + at) as u64);
-                if !self.rest.is_empty() && has_early_reply(stream) {
-                    return Written::EarlyReply;
+                attempts.tcp(facts(digest));
+                match error {
+                    AttemptError::NotProcessed => Exchanged::NotProcessed,
+                    _ => Exchanged::Failed(failure),
                 }
             }
         }
-        match stream.flush().await {
-            Ok(()) => Written::All,
-            Err(_) => Written::Failed(AttemptError::Reset),
-        }
-    }
-
-    /// One write; while it is stuck, an early reply is looked for.
-    ///
-    /// A single `write` on a plain socket takes bytes or does not, so giving one up loses nothing.
-    async fn write_some(&self, stream: &mut Stream, slice: &[u8]) -> Result<usize, Written> {
-        let mut waited = Duration::ZERO;
-        loop {
-            let result = {
-                let mut writing = pin!(stream.write(slice));
-                timeout(STUCK_LOOK, writing.as_mut()).await
-            };
-            match result {
-                Ok(Ok(0)) => return Err(Written::Failed(AttemptError::Closed)),
-                Ok(Ok(written)) => return Ok(written),
-                Ok(Err(_)) => return Err(Written::Failed(AttemptError::Reset)),
-                Err(_) => {
-                    waited += STUCK_LOOK;
-                    if has_early_reply(stream) {
-                        return Err(Written::EarlyReply);
-                    }
-                    if waited >= self.timing.send {
-                        return Err(Written::Failed(AttemptError::TimedOut));
-                    }
-                }
-            }
-        }
-    }
-
-    async fn late_reply(&self, stream: Stream, peer: &HttpPeer) -> Option<Upstream> {
-        let mut link = HttpSession::new(stream);
-        let read = timeout(LATE_REPLY, link.read_response()).await;
-        let final_status = link.get_status().is_some_and(|s| !s.is_informational());
-        (matches!(read, Ok(Ok(_))) && final_status).then(|| Upstream {
-            link,
-            pool_key: peer.reuse_hash(),
-            all_written: false,
-            caller_left: false,
-        })
     }
 
     /// Reads until a final status, watching the caller.
     async fn await_reply(
         &self,
-        mut link: HttpSession,
+        mut link: Link,
         caller: &mut ServerSession,
-    ) -> Result<(HttpSession, bool), (SendFailure, AttemptError)> {
+    ) -> Result<(Link, bool), (SendFailure, AttemptError)> {
         let mut caller_left = false;
-        let mut bound = self.timing.first_byte;
+        let mut bound = self.path.timing.first_byte;
         for _ in 0..=MAX_INTERIM {
             loop {
                 let read = {
-                    let mut reading = pin!(timeout(bound, link.read_response()));
+                    let mut reading = pin!(timeout(bound, link.read_head()));
                     tokio::select! { biased;
                         read = reading.as_mut() => Some(read),
                         () = gone(caller), if !caller_left => None,
                     }
                 };
-                match (read, self.timing.after_caller_left) {
-                    (Some(Ok(Ok(_))), _) => break,
+                match (read, self.path.timing.after_caller_left) {
+                    (Some(Ok(Ok(()))), _) => break,
                     (Some(Ok(Err(error))), _) => return Err(read_failure(&error)),
                     (Some(Err(_)), _) if caller_left => {
                         return Err((SendFailure::CallerLeft, AttemptError::TimedOut));
@@ -373,7 +309,7 @@ impl OneCall<'_> {
                     }
                 }
             }
-            match link.get_status() {
+            match link.status() {
                 Some(status) if status.as_u16() == 101 => {
                     return Err((SendFailure::BadReply, AttemptError::Protocol));
                 }
@@ -385,8 +321,32 @@ impl OneCall<'_> {
         Err((SendFailure::BadReply, AttemptError::Protocol))
     }
 
+    /// An agent may answer and close without reading on: after a failed write its reply is worth a
+    /// look.
+    async fn late_reply(
+        &self,
+        mut link: Link,
+        error: AttemptError,
+        attempts: &mut Attempts,
+    ) -> Exchanged {
+        let read = timeout(LATE_REPLY, link.read_head()).await;
+        let is_final = link.status().is_some_and(|s| !s.is_informational());
+        if matches!(read, Ok(Ok(()))) && is_final {
+            self.note(attempts, Stage::Response, Some(error));
+            return Exchanged::Answered(Box::new(Upstream {
+                link,
+                all_written: false,
+                caller_left: false,
+            }));
+        }
+        match error {
+            AttemptError::TimedOut => Exchanged::Failed(SendFailure::TooSlow),
+            _ => Exchanged::Failed(SendFailure::Broken),
+        }
+    }
+
     fn note(&self, attempts: &mut Attempts, stage: Stage, error: Option<AttemptError>) {
-        attempts.enter(stage, error, self.clock.monotonic());
+        attempts.enter(stage, error, self.path.clock.monotonic());
     }
 }
 
@@ -409,6 +369,12 @@ enum Written {
 
 fn read_failure(error: &pingora::Error) -> (SendFailure, AttemptError) {
     use pingora::ErrorType;
+    if let Some(h2) = error.root_cause().downcast_ref::<::h2::Error>() {
+        return match h2_error(h2) {
+            AttemptError::Protocol => (SendFailure::BadReply, AttemptError::Protocol),
+            error => (SendFailure::Broken, error),
+        };
+    }
     match error.etype() {
         ErrorType::ConnectionClosed => (SendFailure::Broken, AttemptError::Closed),
         ErrorType::ReadError => (SendFailure::Broken, AttemptError::Reset),
@@ -417,21 +383,16 @@ fn read_failure(error: &pingora::Error) -> (SendFailure, AttemptError) {
     }
 }
 
-/// Looks once, without waiting, whether a byte of a reply is there. Pingora puts it back.
-fn has_early_reply(stream: &mut Stream) -> bool {
-    let mut byte = [0u8; 1];
-    let mut peeking = pin!(stream.try_peek(&mut byte));
-    let mut context = Context::from_waker(Waker::noop());
-    matches!(peeking.as_mut().poll(&mut context), Poll::Ready(Ok(true)))
-}
-
-/// Whether the kernel still holds a pooled connection open: other than established means that the
-/// agent's close is already here.
-fn is_established(stream: &Stream) -> bool {
-    stream
-        .get_socket_digest()
-        .and_then(|digest| digest.tcp_info())
-        .is_none_or(|info| info.tcpi_state == ESTABLISHED)
+fn h2_error(error: &::h2::Error) -> AttemptError {
+    if is_not_processed(error) {
+        AttemptError::NotProcessed
+    } else if error.is_io() {
+        AttemptError::Closed
+    } else if error.is_remote() {
+        AttemptError::Reset
+    } else {
+        AttemptError::Protocol
+    }
 }
 
 /// Resolves when the caller has left, and never otherwise.

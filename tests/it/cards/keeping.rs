@@ -31,6 +31,7 @@ fn agent(index: usize, name: &str) -> Agent {
             authority: "b.example.com:8080".into(),
             base_path: "".into(),
             card_paths: vec!["/.well-known/agent-card.json".into()],
+            ..Backend::default()
         },
         other_backends: Vec::new(),
         grpc: None,

@@ -31,6 +31,7 @@ pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) 
             authority: agent.to_string().into(),
             base_path: "".into(),
             card_paths: vec!["/.well-known/agent-card.json".into()],
+            ..Backend::default()
         },
         other_backends: Vec::new(),
         grpc: None,
