@@ -87,10 +87,7 @@ pub struct Unresolved;
 impl Peers {
     /// For one backend; literals are resolved at once, names at first use.
     pub fn new(backend: &Backend) -> Peers {
-        let security = backend
-            .tls
-            .as_ref()
-            .map(|tls| Arc::new(Security::new(tls)));
+        let security = backend.tls.as_ref().map(|tls| Arc::new(Security::new(tls)));
         let speaks = match (backend.http, &security) {
             (Some(BackendHttp::H1), _) | (None, None) => Speaks::H1,
             (Some(BackendHttp::H2), _) => Speaks::H2,

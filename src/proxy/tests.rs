@@ -7,6 +7,7 @@
 mod cells;
 mod connections;
 mod deliveries;
+mod deliveries_h2;
 mod replies;
 
 use super::app::{App, Failure, check};
@@ -15,10 +16,10 @@ use super::limits::Connections;
 use super::{Links, Stopping, body, listen};
 use crate::a2a::{Binding, ReadRules, Request, Version, Versions, parse};
 use crate::audit::record::Surface;
-use crate::config::snapshot::{Agent, Limits, Snapshot};
+use crate::config::snapshot::{Agent, Backend, BackendHttp, Limits, Snapshot};
 use crate::pipeline::recorder::Arrival;
 use crate::pipeline::{Permit, Recorder};
-use crate::test_support::gates::gate_for;
+use crate::test_support::gates::{backend_at, gate_for};
 use crate::test_support::memory_journal::MemoryJournal;
 use async_trait::async_trait;
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
@@ -35,6 +36,14 @@ struct Exchange {
     address: SocketAddr,
     journal: Arc<MemoryJournal>,
     stop: watch::Sender<bool>,
+}
+
+/// An agent that is spoken to in HTTP/2, in plaintext.
+fn h2_at(agent: SocketAddr) -> Backend {
+    Backend {
+        http: Some(BackendHttp::H2),
+        ..backend_at(agent)
+    }
 }
 
 /// Short bounds, so that waiting for one is no long wait.
@@ -63,8 +72,12 @@ fn patient() -> Limits {
 
 impl Exchange {
     fn start(agent: SocketAddr, limits: Limits) -> Exchange {
+        Exchange::to(backend_at(agent), limits)
+    }
+
+    fn to(backend: Backend, limits: Limits) -> Exchange {
         let journal = Arc::new(MemoryJournal::default());
-        let gate = gate_for(agent, limits, journal.clone());
+        let gate = gate_for(backend, limits, journal.clone());
         let live = gate.live();
         let app = App {
             listener: live.snapshot.listeners[0].clone(),

@@ -4,7 +4,7 @@ use crate::proxy::app::{App, Door};
 use crate::proxy::limits::Connections;
 use crate::proxy::{Links, Stopping, listen};
 use crate::test_support::client::{Client, request_head};
-use crate::test_support::gates::gate_for;
+use crate::test_support::gates::{backend_at, gate_for};
 use crate::test_support::memory_journal::MemoryJournal;
 use crate::test_support::{loopback, within};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 /// The public application behind its door, with these bounds.
 fn start(connections: Connections) -> (SocketAddr, watch::Sender<bool>, Stopping) {
     let gate = gate_for(
-        loopback(),
+        backend_at(loopback()),
         super::quick(),
         Arc::new(MemoryJournal::default()),
     );

@@ -18,21 +18,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A gate with one agent, at the root, without issuers.
-pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) -> Arc<Gate> {
+pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -> Arc<Gate> {
     let bind = super::loopback();
     let agents = vec![Arc::new(Agent {
         index: 0,
         name: "raw".into(),
         route: "".into(),
         publish: true,
-        backend: Backend {
-            host: agent.ip().to_string().into(),
-            port: agent.port(),
-            authority: agent.to_string().into(),
-            base_path: "".into(),
-            card_paths: vec!["/.well-known/agent-card.json".into()],
-            ..Backend::default()
-        },
+        backend,
         other_backends: Vec::new(),
         grpc: None,
         interfaces: Interfaces::Auto,
@@ -86,4 +79,15 @@ pub fn gate_for(agent: SocketAddr, limits: Limits, journal: Arc<MemoryJournal>) 
         instance: "test".into(),
     };
     Arc::new(Gate::new(ports, snapshot))
+}
+
+/// A backend at this address, in plaintext.
+pub fn backend_at(agent: SocketAddr) -> Backend {
+    Backend {
+        host: agent.ip().to_string().into(),
+        port: agent.port(),
+        authority: agent.to_string().into(),
+        card_paths: vec!["/.well-known/agent-card.json".into()],
+        ..Backend::default()
+    }
 }

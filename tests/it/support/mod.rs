@@ -10,6 +10,7 @@ pub mod fake_agent;
 pub mod fake_resolver;
 pub mod gates;
 pub mod gateway;
+pub mod h2_agent;
 pub mod http1;
 pub mod issuer;
 pub mod memory_journal;

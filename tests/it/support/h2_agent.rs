@@ -1,0 +1,475 @@
+//! An agent that speaks HTTP/2 and does exactly what its script says, one act per stream.
+
+use super::{loopback, within};
+use bytes::Bytes;
+use h2::server::{Connection, SendResponse};
+use h2::{Reason, RecvStream};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+/// What the agent does with one stream.
+pub enum H2Act {
+    /// Reads the request and answers.
+    Answer(H2Answer),
+    /// Answers before the body, then goes on reading it.
+    Early(H2Answer),
+    /// Answers before the body, which it never reads.
+    EarlyUnread(H2Answer),
+    /// Refuses the stream without looking at it: `REFUSED_STREAM`.
+    Refuse,
+    /// At the connection's first stream says that it processed none: `GOAWAY` below it.
+    GoAwayBelow,
+    /// Says `GOAWAY` that covers the stream, then closes the connection.
+    GoAwayAndClose,
+    /// Reads the request, then resets the stream.
+    ReadThenReset(Reason),
+    /// Reads the request and says nothing.
+    Hang,
+    /// Never opens a window for the body, and says nothing.
+    NeverRead,
+    /// Reads the request, then sends what the test sends, until it drops the sender; then ends or
+    /// resets the stream.
+    Fed(H2Answer, mpsc::UnboundedReceiver<Vec<u8>>, H2Then),
+}
+
+/// What follows an [`H2Act::Fed`] answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum H2Then {
+    End,
+    Reset,
+}
+
+/// A reply.
+#[derive(Debug, Clone, Default)]
+pub struct H2Answer {
+    pub status: u16,
+    pub fields: Vec<(&'static str, String)>,
+    pub body: Vec<u8>,
+    pub trailers: Option<Vec<(&'static str, String)>>,
+}
+
+impl H2Answer {
+    /// A JSON reply.
+    pub fn json(status: u16, body: &str) -> H2Answer {
+        H2Answer {
+            status,
+            fields: vec![("content-type", "application/json".to_owned())],
+            body: body.as_bytes().to_vec(),
+            trailers: None,
+        }
+    }
+
+    /// A gRPC reply: frames, then trailers.
+    pub fn grpc(body: Vec<u8>, trailers: &[(&'static str, &str)]) -> H2Answer {
+        H2Answer {
+            status: 200,
+            fields: vec![("content-type", "application/grpc".to_owned())],
+            body,
+            trailers: Some(
+                trailers
+                    .iter()
+                    .map(|(n, v)| (*n, (*v).to_owned()))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+/// A request as far as it arrived.
+#[derive(Debug, Clone)]
+pub struct H2Seen {
+    pub connection: u64,
+    pub method: String,
+    pub scheme: String,
+    pub authority: String,
+    pub path: String,
+    pub fields: HeaderMap,
+    pub body: Vec<u8>,
+    pub complete: bool,
+    /// The other side reset the stream.
+    pub reset: bool,
+}
+
+impl H2Seen {
+    /// The only field of this name.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).and_then(|v| v.to_str().ok())
+    }
+}
+
+/// What the agent saw.
+#[derive(Debug, Clone, Default)]
+pub struct H2Counts {
+    pub connections: u64,
+    /// TLS handshakes that failed.
+    pub failed_handshakes: u64,
+    pub seen: Vec<H2Seen>,
+}
+
+impl H2Counts {
+    /// Requests that came to their end.
+    pub fn requests(&self) -> usize {
+        self.seen.iter().filter(|seen| seen.complete).count()
+    }
+}
+
+struct Shared {
+    counts: Mutex<H2Counts>,
+    script: Mutex<VecDeque<H2Act>>,
+    bell: watch::Sender<u64>,
+}
+
+impl Shared {
+    fn note<T>(&self, change: impl FnOnce(&mut H2Counts) -> T) -> T {
+        let done = change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+        self.bell.send_modify(|n| *n += 1);
+        done
+    }
+
+    fn next(&self) -> Option<H2Act> {
+        let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        script.pop_front()
+    }
+
+    fn is_next(&self, is: impl FnOnce(&H2Act) -> bool) -> bool {
+        let script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        script.front().is_some_and(is)
+    }
+}
+
+/// A running agent. Dropping it closes its port and every connection.
+pub struct H2Agent {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+    changed: watch::Receiver<u64>,
+    task: JoinHandle<()>,
+}
+
+impl H2Agent {
+    /// Plaintext, by prior knowledge.
+    pub async fn start(script: impl IntoIterator<Item = H2Act>) -> H2Agent {
+        H2Agent::start_with(None, script).await
+    }
+
+    /// Over TLS.
+    pub async fn start_with(
+        tls: Option<Arc<rustls::ServerConfig>>,
+        script: impl IntoIterator<Item = H2Act>,
+    ) -> H2Agent {
+        let listener = TcpListener::bind(loopback()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (bell, changed) = watch::channel(0);
+        let shared = Arc::new(Shared {
+            counts: Mutex::default(),
+            script: Mutex::new(script.into_iter().collect()),
+            bell,
+        });
+        let acceptor = tls.map(TlsAcceptor::from);
+        let task = tokio::spawn(accept(listener, acceptor, shared.clone()));
+        H2Agent {
+            address,
+            shared,
+            changed,
+            task,
+        }
+    }
+
+    /// What it saw so far.
+    pub fn counts(&self) -> H2Counts {
+        self.shared.note(|counts| counts.clone())
+    }
+
+    /// Awaits a condition on what it saw.
+    pub async fn until(&self, what: &str, is: impl Fn(&H2Counts) -> bool) -> H2Counts {
+        let mut changed = self.changed.clone();
+        let shared = &self.shared;
+        within(what, async {
+            loop {
+                changed.mark_unchanged();
+                let counts = shared
+                    .counts
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone();
+                if is(&counts) {
+                    return counts;
+                }
+                changed.changed().await.unwrap();
+            }
+        })
+        .await
+    }
+}
+
+impl Drop for H2Agent {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let number = shared.note(|counts| {
+            counts.connections += 1;
+            counts.connections - 1
+        });
+        let (tls, shared) = (tls.clone(), shared.clone());
+        connections.spawn(async move {
+            match tls {
+                None if shared.is_next(|act| matches!(act, H2Act::GoAwayBelow)) => {
+                    shared.next();
+                    go_away_below(stream).await;
+                }
+                None => connection(stream, number, shared).await,
+                Some(acceptor) => match acceptor.accept(stream).await {
+                    Ok(stream) => connection(stream, number, shared).await,
+                    Err(_) => shared.note(|counts| counts.failed_handshakes += 1),
+                },
+            }
+        });
+    }
+}
+
+/// Reads to the first HEADERS frame and says that no stream was processed.
+async fn go_away_below(mut stream: TcpStream) {
+    let mut preface = [0u8; 24];
+    if stream.read_exact(&mut preface).await.is_err() {
+        return;
+    }
+    // An empty SETTINGS frame.
+    let _ = stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await;
+    for _ in 0..16 {
+        let mut head = [0u8; 9];
+        if stream.read_exact(&mut head).await.is_err() {
+            return;
+        }
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let mut payload = vec![0; length];
+        if stream.read_exact(&mut payload).await.is_err() {
+            return;
+        }
+        if head[3] == 1 {
+            break;
+        }
+    }
+    // GOAWAY, last stream 0, NO_ERROR.
+    let frame = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let _ = stream.write_all(&frame).await;
+    let mut rest = [0u8; 1024];
+    while matches!(stream.read(&mut rest).await, Ok(1..)) {}
+}
+
+async fn connection<S>(stream: S, number: u64, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let mut options = h2::server::Builder::new();
+    // Small enough that a large body must wait for us.
+    options
+        .initial_window_size(65_535)
+        .initial_connection_window_size(1 << 20);
+    let Ok(mut connection) = options.handshake::<_, Bytes>(stream).await else {
+        return;
+    };
+    let mut streams = JoinSet::new();
+    let (closing, mut close) = mpsc::unbounded_channel();
+    loop {
+        tokio::select! {
+            accepted = connection.accept() => {
+                let Some(Ok((request, respond))) = accepted else { return };
+                let Some(act) = shared.next() else { continue };
+                let index = shared.note(|counts| {
+                    counts.seen.push(seen(number, &request));
+                    counts.seen.len() - 1
+                });
+                let one = Stream { index, shared: shared.clone(), closing: closing.clone() };
+                streams.spawn(one.play(act, request.into_body(), respond));
+            }
+            Some(()) = close.recv() => {
+                say_goodbye(&mut connection).await;
+                return;
+            }
+        }
+    }
+}
+
+/// GOAWAY that covers what was accepted, then the end.
+async fn say_goodbye<S>(connection: &mut Connection<S, Bytes>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    connection.graceful_shutdown();
+    // Writes the frame; there is nothing to accept.
+    let _ = tokio::time::timeout(std::time::Duration::from_millis(20), connection.accept()).await;
+}
+
+fn seen(connection: u64, request: &Request<RecvStream>) -> H2Seen {
+    let uri = request.uri();
+    H2Seen {
+        connection,
+        method: request.method().to_string(),
+        scheme: uri.scheme_str().unwrap_or_default().to_owned(),
+        authority: uri.authority().map(ToString::to_string).unwrap_or_default(),
+        path: uri
+            .path_and_query()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        fields: request.headers().clone(),
+        body: Vec::new(),
+        complete: false,
+        reset: false,
+    }
+}
+
+struct Stream {
+    index: usize,
+    shared: Arc<Shared>,
+    closing: mpsc::UnboundedSender<()>,
+}
+
+impl Stream {
+    async fn play(self, act: H2Act, mut body: RecvStream, mut respond: SendResponse<Bytes>) {
+        match act {
+            H2Act::Answer(answer) => {
+                if self.read(&mut body).await {
+                    self.answer(&mut respond, answer).await;
+                }
+            }
+            H2Act::Early(answer) => {
+                self.answer(&mut respond, answer).await;
+                self.read(&mut body).await;
+            }
+            H2Act::EarlyUnread(answer) => {
+                self.answer(&mut respond, answer).await;
+                self.until_reset(&mut respond).await;
+                drop(body);
+            }
+            H2Act::Refuse => respond.send_reset(Reason::REFUSED_STREAM),
+            H2Act::GoAwayBelow => panic!("only at the start of a plaintext connection"),
+            H2Act::GoAwayAndClose => {
+                self.read(&mut body).await;
+                let _ = self.closing.send(());
+                self.until_reset(&mut respond).await;
+            }
+            H2Act::ReadThenReset(reason) => {
+                self.read(&mut body).await;
+                respond.send_reset(reason);
+            }
+            H2Act::Hang => {
+                self.read(&mut body).await;
+                self.until_reset(&mut respond).await;
+            }
+            H2Act::NeverRead => {
+                self.until_reset(&mut respond).await;
+                drop(body);
+            }
+            H2Act::Fed(answer, fed, then) => {
+                self.read(&mut body).await;
+                self.feed(&mut respond, answer, fed, then).await;
+            }
+        }
+    }
+
+    async fn read(&self, body: &mut RecvStream) -> bool {
+        while let Some(chunk) = body.data().await {
+            let Ok(chunk) = chunk else {
+                self.shared
+                    .note(|counts| counts.seen[self.index].reset = true);
+                return false;
+            };
+            let _ = body.flow_control().release_capacity(chunk.len());
+            self.shared
+                .note(|counts| counts.seen[self.index].body.extend_from_slice(&chunk));
+        }
+        self.shared
+            .note(|counts| counts.seen[self.index].complete = true);
+        true
+    }
+
+    async fn until_reset(&self, respond: &mut SendResponse<Bytes>) {
+        let _ = std::future::poll_fn(|context| respond.poll_reset(context)).await;
+        self.shared
+            .note(|counts| counts.seen[self.index].reset = true);
+    }
+
+    async fn answer(&self, respond: &mut SendResponse<Bytes>, answer: H2Answer) {
+        let only_head = answer.body.is_empty() && answer.trailers.is_none();
+        let Ok(mut writer) = respond.send_response(head(&answer), only_head) else {
+            return;
+        };
+        if only_head {
+            return;
+        }
+        let last = answer.trailers.is_none();
+        let mut left = Bytes::from(answer.body);
+        while !left.is_empty() {
+            writer.reserve_capacity(left.len());
+            let Some(Ok(many)) = std::future::poll_fn(|c| writer.poll_capacity(c)).await else {
+                return;
+            };
+            let part = left.split_to(many.min(left.len()));
+            let _ = writer.send_data(part, last && left.is_empty());
+        }
+        if let Some(trailers) = answer.trailers {
+            let _ = writer.send_trailers(fields(&trailers));
+        }
+    }
+
+    async fn feed(
+        &self,
+        respond: &mut SendResponse<Bytes>,
+        answer: H2Answer,
+        mut fed: mpsc::UnboundedReceiver<Vec<u8>>,
+        then: H2Then,
+    ) {
+        let Ok(mut writer) = respond.send_response(head(&answer), false) else {
+            return;
+        };
+        loop {
+            tokio::select! {
+                bytes = fed.recv() => match bytes {
+                    Some(bytes) => { let _ = writer.send_data(bytes.into(), false); }
+                    None => break,
+                },
+                _ = std::future::poll_fn(|c| writer.poll_reset(c)) => {
+                    self.shared.note(|counts| counts.seen[self.index].reset = true);
+                    return;
+                }
+            }
+        }
+        if then == H2Then::Reset {
+            writer.send_reset(Reason::INTERNAL_ERROR);
+            return;
+        }
+        let _ = match answer.trailers {
+            Some(trailers) => writer.send_trailers(fields(&trailers)),
+            None => writer.send_data(Bytes::new(), true),
+        };
+    }
+}
+
+fn head(answer: &H2Answer) -> Response<()> {
+    let mut response = Response::builder().status(answer.status).body(()).unwrap();
+    *response.headers_mut() = fields(&answer.fields);
+    response
+}
+
+/// Fields as a map.
+pub fn fields(list: &[(&'static str, String)]) -> HeaderMap {
+    list.iter()
+        .map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        })
+        .collect()
+}
