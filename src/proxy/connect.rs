@@ -24,7 +24,7 @@ pub enum Way {
     /// An HTTP/1.1 connection.
     H1(Stream),
     /// A stream of an HTTP/2 connection.
-    H2(H2Link),
+    H2(Box<H2Link>),
 }
 
 /// A way that is open already. Costs nothing of the other version where only one can be.
@@ -33,7 +33,11 @@ pub async fn reuse(pools: &Arc<Pools>, target: &Arc<Target>, speaks: Speaks) -> 
         // A connection on which no stream can be opened any more is as good as none.
         let reused = pools.h2().reused_http_session(&target.peer).await;
         if let Some(session) = reused.ok().flatten() {
-            return Some(Way::H2(H2Link::new(session, target.clone(), pools.clone())));
+            return Some(Way::H2(Box::new(H2Link::new(
+                session,
+                target.clone(),
+                pools.clone(),
+            ))));
         }
     }
     if speaks != Speaks::H2
@@ -99,7 +103,11 @@ pub async fn open(
         let key = target.peer.reuse_hash();
         pools.h2().in_use_pool().insert(key, connection);
     }
-    Ok(Way::H2(H2Link::new(session, target.clone(), pools.clone())))
+    Ok(Way::H2(Box::new(H2Link::new(
+        session,
+        target.clone(),
+        pools.clone(),
+    ))))
 }
 
 fn unconnected(error: &pingora::Error) -> AttemptError {

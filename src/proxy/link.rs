@@ -21,11 +21,13 @@ const IDLE_H2: Duration = Duration::from_secs(60);
 type Outcome<T> = Result<T, Box<pingora::Error>>;
 
 /// The agent's side of an exchange.
+// It travels in a box of its own, and HTTP/1.1 is the usual case.
+#[expect(clippy::large_enum_variant)]
 pub enum Link {
     /// All of an HTTP/1.1 connection.
     H1(H1Link),
     /// One stream of an HTTP/2 connection.
-    H2(H2Link),
+    H2(Box<H2Link>),
 }
 
 impl Link {

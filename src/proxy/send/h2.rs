@@ -18,7 +18,7 @@ const HEAD: u64 = 1;
 impl OneCall<'_> {
     pub(super) async fn exchange_h2(
         &mut self,
-        mut link: H2Link,
+        mut link: Box<H2Link>,
         caller: &mut ServerSession,
         attempts: &mut Attempts,
     ) -> Exchanged {
