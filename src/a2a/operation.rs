@@ -33,6 +33,14 @@ impl Binding {
         }
     }
 
+    /// Whether it is spoken over HTTP/2 only.
+    pub fn needs_http2(self) -> bool {
+        match self {
+            Binding::JsonRpc | Binding::Rest => false,
+            Binding::Grpc => true,
+        }
+    }
+
     /// The name in records and metrics.
     pub fn label(self) -> &'static str {
         match self {

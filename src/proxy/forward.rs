@@ -6,7 +6,7 @@ use super::peer::{Peers, Speaks};
 use super::relay::{Plan, relay};
 use super::send::{Outbound, OutboundHead, Path, SendFailure, Timing, send};
 use crate::a2a::reader::Expectation;
-use crate::a2a::{Binding, Call, Dialect, Fault, Operation, Version};
+use crate::a2a::{Call, Dialect, Fault, Operation, Version};
 use crate::audit::record::Ended;
 use crate::config::snapshot::Agent;
 use crate::pipeline::relate::Related;
@@ -69,10 +69,8 @@ pub async fn forward(
         .peers(&recorder.live, order.agent.index, order.backend)
         .ok_or_else(no_peer)?;
     // gRPC is HTTP/2, whatever the agent's other bindings speak.
-    let speaks = match answer.dialect.map(|d| d.binding) {
-        Some(Binding::Grpc) => Speaks::H2,
-        Some(Binding::JsonRpc | Binding::Rest) | None => peers.speaks(),
-    };
+    let needs_h2 = answer.dialect.is_some_and(|d| d.binding.needs_http2());
+    let speaks = if needs_h2 { Speaks::H2 } else { peers.speaks() };
     let outbound = outbound(session, recorder, &order, &peers, speaks)
         .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
     let addresses = peers
