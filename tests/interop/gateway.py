@@ -30,6 +30,9 @@ class Route:
     agent: Agent
     # More members of the agent's entry, as lines of YAML.
     more: list = field(default_factory=list)
+    skills: list = field(default_factory=lambda: ["hello"])
+    # The backend's base path.
+    below: str = ""
 
 
 class Gateway(Process):
@@ -69,8 +72,8 @@ class Gateway(Process):
   - name: {name}
     route: {{path: /agents/{name}}}
     publish: true
-    backend: {{url: "{route.agent.url}"}}
-    skills: [hello]
+    backend: {{url: "{route.agent.url}{route.below}"}}
+    skills: [{', '.join(route.skills)}]
     skill_default: hello
 """
             + "".join(f"    {line}\n" for line in route.more)

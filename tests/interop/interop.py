@@ -16,11 +16,14 @@ import tempfile
 import time
 from pathlib import Path
 
+import cases
 import refusals
+from differentials import Differentials
 from gateway import Gateway, Route
 from parts import Agent, Broken, Client, until
-from peers import AGENTS, BINDINGS, CLIENTS, Pair, send
+from peers import AGENTS, BINDINGS, CLIENTS, OLD_CLIENTS, Pair
 from report import Report
+from situations import Situations, routes as situation_routes
 
 AGENTS_FOLDER = Path(__file__).parent.parent / "agents"
 # What the gateway serves, and operations that it refuses.
@@ -89,11 +92,28 @@ def play(arguments, folder, report, stack):
     agents, clients = {}, {}
     for name, command in programs.items():
         agents[name] = stack.enter_context(Agent(name, command, folder / f"{name}.log"))
+    if arguments.overlay:
+        # The last version before 1.3.0, laid over the newest one's packages.
+        client_programs["python12"] = client_programs["python"]
     for name, command in client_programs.items():
-        clients[name] = stack.enter_context(Client(name, command, folder / f"{name}.log"))
+        overlay = arguments.overlay if name == "python12" else None
+        clients[name] = stack.enter_context(
+            Client(name, command, folder / f"{name}.log", overlay)
+        )
     # The same agents again, refusals told inside JSON-RPC: what Python clients show their users.
     routes = {name: Route(agent) for name, agent in agents.items()}
     routes |= {f"{name}-told": Route(agent, ["deny_status: 200"]) for name, agent in agents.items()}
+    strict = ["skill_from: [{metadata: skillId}]"]
+    routes |= {
+        f"{name}-strict": Route(agent, strict, ["hello", "review"]) for name, agent in agents.items()
+    }
+    if "python" in agents:
+        stub_command = [arguments.python, AGENTS_FOLDER / "python" / "stub_agent.py"]
+        stub, away = (
+            stack.enter_context(Agent(name, stub_command, folder / f"{name}.log"))
+            for name in ("stub", "away")
+        )
+        routes |= situation_routes(Route, stub, away, agents["python"])
     gateway = stack.enter_context(Gateway(arguments.gateway, folder, routes))
     alice, bob = gateway.token("alice"), gateway.token("bob")
     expired = gateway.token("alice", ttl="1s")
@@ -107,7 +127,7 @@ def play(arguments, folder, report, stack):
     ]
     for client in clients.values():
         for name, agent in agents.items():
-            if set(CLIENTS[client.name]) & set(AGENTS[name]):
+            if set(CLIENTS.get(client.name, ())) & set(AGENTS[name]):
                 card(report, client, gateway, name, agent)
     pairs = [
         Pair(agents[agent], clients[client], version, binding, report)
@@ -115,7 +135,7 @@ def play(arguments, folder, report, stack):
         for agent in agents
         for client in clients
         for version in AGENTS[agent]
-        if version in CLIENTS[client]
+        if version in CLIENTS.get(client, ())
     ]
     told = set()
     for pair in pairs:
@@ -134,10 +154,27 @@ def play(arguments, folder, report, stack):
             wrong_role = [("403 told in 200, wrong role", bad[1][1], ["not allowed", refusals.OLD_SSE])]
             refusals.bad_tokens(pair, gateway.base(f"{pair.agent.name}-told"), wrong_role, table)
         refusals.somebody_elses(pair, base, alice, bob, table)
+    situations = None
+    if "python" in agents:
+        away.stop()
+        situations = Situations(gateway, stub, agents["python"], table, report, alice)
+        ways = [
+            [(c, v, b) for v in (CLIENTS | OLD_CLIENTS)[c.name] for b in THROUGH]
+            for c in clients.values()
+        ]
+        situations.slow(ways)
+        for way in (way for of_client in ways for way in of_client):
+            situations.run(*way)
+            situations.malformed(*way)
     table.compare(report)
+    differentials = Differentials(gateway, report, (alice, bob), "push" not in WITHOUT)
+    for agent in agents.values():
+        for version in AGENTS[agent.name]:
+            differentials.run(agent, "JSONRPC", version, list(cases.jsonrpc(version)))
     code = gateway.stop()
     report.check("gateway: stops in order", [] if code == 0 else [f"exit code {code}"])
-    journal(report, gateway, sum(p.calls for p in pairs), sum(p.refused for p in pairs))
+    everyone = [one for one in (*pairs, differentials, situations) if one]
+    journal(report, gateway, sum(p.calls for p in everyone), sum(p.refused for p in everyone))
 
 
 def main():

@@ -4,6 +4,7 @@ Each is a context manager that stops what it started, and waits on conditions fo
 """
 
 import contextlib
+import http.client
 import json
 import os
 import select
@@ -35,10 +36,14 @@ def until(what, condition):
 
 
 class Process:
-    """A child that talks in lines of JSON on its standard output."""
+    """A child that talks in lines of JSON on its standard output.
 
-    def __init__(self, name, command, log):
+    `overlay` is a folder of Python packages that come before all others.
+    """
+
+    def __init__(self, name, command, log, overlay=None):
         self.name, self.command, self.log = name, [str(c) for c in command], Path(log)
+        self.env = {**CLEAN, "PYTHONPATH": str(overlay)} if overlay else CLEAN
         self.child, self.rest = None, b""
 
     def __enter__(self):
@@ -48,7 +53,7 @@ class Process:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=CLEAN,
+                env=self.env,
                 # The terminal's Ctrl-C is for us; we stop our children ourselves.
                 start_new_session=True,
             )
@@ -96,6 +101,8 @@ class Agent(Process):
             self.stop()
             raise
         self.address, self.rpc = f"127.0.0.1:{said['port']}", f"127.0.0.1:{said['grpc']}"
+        host, port = self.address.split(":")
+        self.pages = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
         return self
 
     @property
@@ -103,17 +110,28 @@ class Agent(Process):
         return f"http://{self.address}"
 
     def page(self, path):
-        with DIRECT.open(f"{self.url}{path}", timeout=PATIENCE) as answer:
-            return json.load(answer)
+        """A page of its own as JSON, over one kept connection."""
+        for last in (False, True):
+            try:
+                self.pages.request("GET", path)
+                return json.load(self.pages.getresponse())
+            except (OSError, http.client.HTTPException):
+                # It may have closed the connection in the meantime.
+                self.pages.close()
+                if last:
+                    raise
+        return None
 
     def counters(self):
         """Requests and executions so far."""
         counters = self.page("/counters")
         return counters["requests"], counters["executions"]
 
-    def executions(self, after=0):
-        """The log of what it was told to act on, without its first entries."""
-        return self.page(f"/executions?after={after}")
+    def executions(self, after=10**9):
+        """Requests so far, the length of the log of what it was told to act on, and the log's
+        entries after its first ones."""
+        page = self.page(f"/executions?after={after}")
+        return page["requests"], page["noted"], page["entries"]
 
 
 class Client(Process):

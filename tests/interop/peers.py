@@ -24,6 +24,8 @@ AGENTS = {
     "rust": ["1.0"],
 }
 CLIENTS = {"python": ["1.0", "0.3"], "python03": ["0.3"], "js": ["1.0", "0.3"], "rust": ["1.0"]}
+# The Python SDK's last version before 1.3.0: for what a client makes of answers that it should not get.
+OLD_CLIENTS = {"python12": ["1.0", "0.3"]}
 # A public address that nobody has, so that no name must be looked up: RFC 5737.
 HOOK = "https://192.0.2.1/hook"
 
@@ -128,7 +130,7 @@ class Pair:
             order = dict(step.order)
             if step.follows:
                 order |= left
-            noted = len(self.agent.executions()) if step.hook else 0
+            noted = self.agent.executions()[1] if step.hook else 0
             answer, counted = self.ask(base, order, token)
             if answer.get("task"):
                 left = {"task": answer["task"], "context": answer["context"]}
@@ -140,7 +142,7 @@ class Pair:
                 ]
             problems = self.judge(step, order, answer, counted, base)
             if step.hook and not problems:
-                hooks = [entry.get("webhook") for entry in self.agent.executions(noted)]
+                hooks = [entry.get("webhook") for entry in self.agent.executions(noted)[2]]
                 problems = [] if step.hook in hooks else [f"the agent saw the webhooks {hooks}"]
             told[step] = (self.shape(answer), counted, problems)
         return told

@@ -198,7 +198,10 @@ app.use("/a2a", (_request, _answer, next) => {
   next();
 });
 app.get("/counters", (_request, answer) => answer.json(counters));
-app.get("/executions", (request, answer) => answer.json(log.slice(Number(request.query.after ?? 0))));
+app.get("/executions", (request, answer) => {
+  const entries = log.slice(Number(request.query.after ?? 0));
+  answer.json({ requests: counters.requests, noted: log.length, entries });
+});
 app.use(`/${AGENT_CARD_PATH}`, (_request, _answer, next) => {
   counters.cards += 1;
   next();

@@ -1,14 +1,16 @@
 """What an agent under test keeps for the suite: counters, and a log of what it was told to act on.
 
 `GET /counters` tells how much arrived: `requests` are calls in any binding, `executions` are runs of
-the executor, `cards` are card fetches. `GET /executions?after=N` gives the entries after the first N
-of the log: one for every operation as the SDK's parser understood it, before any lookup, and one
-(`execute`, `cancel`) for every run of the executor.
+the executor, `cards` are card fetches. `GET /executions?after=N` gives `requests` as well, and the
+`entries` after the first N of the log, which is `noted` entries long: one for every operation as the
+SDK's parser understood it, before any lookup, and one (`execute`, `cancel`) for every run of the
+executor.
 """
 
+import json
 import socket
 
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 
@@ -32,7 +34,10 @@ class Ledger:
             )
 
         async def executions(request):
-            return JSONResponse(self.log[int(request.query_params.get("after", 0)) :])
+            entries = self.log[int(request.query_params.get("after", 0)) :]
+            page = {"requests": self.requests, "noted": len(self.log), "entries": entries}
+            # In ASCII: an id may hold what UTF-8 cannot.
+            return Response(json.dumps(page), media_type="application/json")
 
         return [Route("/counters", counters), Route("/executions", executions)]
 
@@ -73,7 +78,8 @@ def watched(handler, names, describe, ledger):
 
 def listen():
     """A listening socket on a free loopback port, and that port."""
-    listener = socket.socket()
+    # asyncio turns Nagle's algorithm off only where the protocol is named.
+    listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen(128)
     return listener, listener.getsockname()[1]

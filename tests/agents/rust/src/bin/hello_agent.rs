@@ -229,7 +229,11 @@ async fn executions(
 ) -> Json<Value> {
     let log = ledger.log.lock().expect("no panic");
     let after = query.get("after").copied().unwrap_or_default();
-    Json(json!(log.get(after..).unwrap_or_default()))
+    Json(json!({
+        "requests": ledger.requests.load(SeqCst),
+        "noted": log.len(),
+        "entries": log.get(after..).unwrap_or_default(),
+    }))
 }
 
 fn card(base: &str, rpc_port: u16) -> Result<AgentCard, serde_json::Error> {
