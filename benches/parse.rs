@@ -4,10 +4,12 @@
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderValue, Method};
+use portcullis::a2a::skill_rules::{Selector, SkillRules};
 use portcullis::a2a::{Binding, ReadRules, Request, Version, Versions, parse};
 use portcullis::pipeline::admit::body_hash;
 use serde_json::json;
 use std::hint::black_box;
+use std::sync::Arc;
 
 fn send_message(size: usize) -> Bytes {
     let with_text = |length: usize| {
@@ -35,7 +37,9 @@ fn bench(c: &mut Criterion) {
     versions.insert(Version::V1_0);
     let rules = ReadRules {
         versions,
-        skill_metadata_keys: vec!["skillId".into()],
+        skills: Some(Arc::new(SkillRules::new(vec![Selector::Metadata(
+            "skillId".into(),
+        )]))),
     };
     let mut group = c.benchmark_group("parse");
     for size in [1024, 64 * 1024, 1024 * 1024] {

@@ -2,6 +2,8 @@
 
 use super::fault::Fault;
 use super::operation::{Dialect, Operation, Version, Versions};
+use super::skill_rules::SkillRules;
+use std::sync::Arc;
 
 /// Everything of a request that is worth authorising or recording (`design.md` section 6).
 ///
@@ -34,7 +36,7 @@ pub struct Call {
     pub file_urls: Vec<Box<str>>,
     /// `message.extensions`.
     pub extensions: Vec<Box<str>>,
-    /// What the configured skill selectors found.
+    /// Everything that may name a skill; empty without [`ReadRules::skills`].
     pub skill_mentions: Vec<SkillMention>,
 }
 
@@ -58,18 +60,40 @@ impl Call {
             skill_mentions: Vec::new(),
         }
     }
+
+    /// Adds what names a skill; a repetition says nothing new.
+    pub(super) fn mention(&mut self, mention: SkillMention) {
+        if self.skill_mentions.last() != Some(&mention) {
+            self.skill_mentions.push(mention);
+        }
+    }
 }
 
-/// What one skill selector found in a call.
+/// Something in a call that names a skill, or may name one to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillMention {
-    /// Index into [`ReadRules::skill_metadata_keys`].
-    pub selector: usize,
-    /// Whether it stood in the message's metadata, and not in the request's.
-    pub in_message: bool,
-    /// The string it found; `None` when something other than a string stood there, or one of more
-    /// than 256 characters, which no skill has.
+    /// Index into [`SkillRules::selectors`]; `None` for a known spelling that is no selector here.
+    pub selector: Option<usize>,
+    /// Where it stood.
+    pub place: SkillPlace,
+    /// The string it found; `None` when something other than a string stood there, one of more
+    /// than 256 characters, which no skill has, or a header value that is not clear.
     pub value: Option<Box<str>>,
+}
+
+/// Where a call names a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SkillPlace {
+    /// `message.metadata`.
+    Message,
+    /// The request's own `metadata`.
+    Request,
+    /// A data part of the message.
+    Data,
+    /// A header field.
+    Header,
+    /// The send's `configuration`.
+    Configuration,
 }
 
 /// What the reader of a request must know about the agent it is for.
@@ -77,9 +101,8 @@ pub struct SkillMention {
 pub struct ReadRules {
     /// Versions that the interface offers; a spelling of another version is refused.
     pub versions: Versions,
-    /// Keys of `message.metadata` that name a skill, in order (`skill_from`). The request's own
-    /// metadata is read for them too, as some agents do.
-    pub skill_metadata_keys: Vec<Box<str>>,
+    /// Where calls name their skill (`skill_from`); `None`: nothing is read for it.
+    pub skills: Option<Arc<SkillRules>>,
 }
 
 /// Bytes that are not one clear call.
@@ -98,7 +121,7 @@ pub struct Malformed {
 }
 
 /// Every code of [`Malformed`]. Codes are never renamed: records keep them.
-pub const MALFORMED_CODES: [&str; 67] = [
+pub const MALFORMED_CODES: [&str; 68] = [
     // The text, as [`super::strict_json::JsonFault`] has it.
     "bad_utf8",
     "bom",
@@ -146,6 +169,7 @@ pub const MALFORMED_CODES: [&str; 67] = [
     "too_many_members",
     "other_version_field",
     "inexact_selector",
+    "selector_dropped",
     // The parameters.
     "params_missing",
     "params_type",

@@ -27,6 +27,7 @@ mod reply_names;
 mod reply_rest;
 pub mod request;
 mod rest;
+pub mod skill_rules;
 mod sse;
 mod stream_error;
 pub mod strict_json;
@@ -36,7 +37,7 @@ pub mod wire;
 
 use bytes::Bytes;
 
-pub use call::{Call, Malformed, ReadRules, SkillMention};
+pub use call::{Call, Malformed, ReadRules, SkillMention, SkillPlace};
 pub use fault::Fault;
 pub use grpc::GrpcStatus;
 pub use head::Head;
@@ -59,11 +60,21 @@ pub fn parse(
     request: &Request<'_>,
     rules: &ReadRules,
 ) -> Result<Reading, Malformed> {
-    match binding {
+    let mut reading = match binding {
         Binding::JsonRpc => jsonrpc::read(request, rules),
         Binding::Rest => rest::read(request, rules),
         Binding::Grpc => grpc::read(request, rules),
+    }?;
+    let call = &mut reading.call;
+    if call.operation.group() == OperationGroup::Messages
+        && let Some(skills) = &rules.skills
+    {
+        skills.read_headers(request.headers, call)?;
+        // The order of keys means nothing, so it must not show.
+        call.skill_mentions
+            .sort_by_key(|m| (m.selector.is_none(), m.selector, m.place));
     }
+    Ok(reading)
 }
 
 /// Whether a path below an interface of `binding` is one of its operations', whatever the method.

@@ -7,13 +7,13 @@
 
 mod message;
 mod names;
+mod skills;
 
 use super::call::{Call, ReadRules};
 use super::fault::Fault;
 use super::operation::{Operation, Version};
 use super::strict_json::{Cursor, JsonFault, Kind};
-pub(super) use names::ENVELOPE;
-pub(super) use names::{Names, Unknown};
+pub(super) use names::{ENVELOPE, Names, Unknown, fold_alike};
 
 /// Ids are at most this many characters.
 const MAX_ID_CHARS: usize = 256;
@@ -57,7 +57,7 @@ pub(super) fn read(
             object(cursor, &names::TASK, version, |cursor, name| match name {
                 "id" => put(&mut call.task_id, id(cursor)?),
                 "tenant" => tenant(cursor, call),
-                "metadata" => metadata(cursor, rules, |_, cursor| skip(cursor)),
+                "metadata" => unselected(cursor, rules),
                 _ => skip(cursor),
             })?;
         }
@@ -94,7 +94,7 @@ pub(super) fn read(
                         put(&mut call.push_config_id, id(cursor)?)
                     }
                     (_, "tenant") => tenant(cursor, call),
-                    (_, "metadata") => metadata(cursor, rules, |_, cursor| skip(cursor)),
+                    (_, "metadata") => unselected(cursor, rules),
                     _ => skip(cursor),
                 }
             })?;
@@ -107,7 +107,7 @@ pub(super) fn read(
                 |cursor, name| match name {
                     "taskId" | "id" => put(&mut call.task_id, id(cursor)?),
                     "tenant" => tenant(cursor, call),
-                    "metadata" => metadata(cursor, rules, |_, cursor| skip(cursor)),
+                    "metadata" => unselected(cursor, rules),
                     _ => skip(cursor),
                 },
             )?;
@@ -182,34 +182,9 @@ fn object<'a>(
     unknown.finish().or_else(refused)
 }
 
-/// Reads `params.metadata` or `message.metadata`: a key that folds to a skill selector without
-/// being one is refused, so that no server can find a selector that we did not see.
-fn metadata<'a>(
-    cursor: &mut Cursor<'a>,
-    rules: &ReadRules,
-    mut selected: impl FnMut(usize, &mut Cursor<'a>) -> Result<(), Stop>,
-) -> Result<(), Stop> {
-    if cursor.null()? {
-        return Ok(());
-    }
-    if cursor.kind()? != Kind::Object {
-        return refused("metadata_type");
-    }
-    cursor.enter_object()?;
-    let selectors = &rules.skill_metadata_keys;
-    while let Some(key) = cursor.next_key()? {
-        match selectors.iter().position(|selector| **selector == *key) {
-            Some(index) => selected(index, cursor)?,
-            None if selectors
-                .iter()
-                .any(|selector| names::fold_alike(selector, &key)) =>
-            {
-                return refused("inexact_selector");
-            }
-            None => skip(cursor)?,
-        }
-    }
-    Ok(())
+/// Reads the metadata of a request that has no skill.
+fn unselected(cursor: &mut Cursor<'_>, rules: &ReadRules) -> Result<(), Stop> {
+    skills::metadata(cursor, rules, false, |_, cursor| skip(cursor))
 }
 
 /// Reads a push configuration (1.0: flat, with `taskId` and `tenant`); gives those two.

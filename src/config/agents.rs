@@ -5,8 +5,8 @@ use super::check::{list_of, name_of, unique, words};
 use super::document;
 use super::path::canonical;
 use super::snapshot::{Agent, Backend, BackendPath, Contexts, Interfaces, Limits, Listener};
-use super::{grpc, interfaces};
-use crate::source::{Kind, Mapping, Value, codes, quantity::suggest};
+use super::{grpc, interfaces, skills};
+use crate::source::{Kind, Mapping, Value, codes};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,11 +78,11 @@ fn one(fields: &Mapping<'_, '_>, index: usize, name: Box<str>, route: Box<str>) 
         .get("skills")
         .map(|v| list_of(&v))
         .unwrap_or_default();
-    let (skill_metadata_keys, skill_default) = skills_of_calls(fields, &skills);
     let interfaces = fields
         .get("interfaces")
         .map(|v| interfaces::read(&v, &url_path));
     let (interfaces, other_backends) = interfaces.unwrap_or((Interfaces::Auto, Vec::new()));
+    let calls = skills::of_calls(fields, &skills, &interfaces);
     let contexts = fields.get("contexts").and_then(|v| {
         v.word(&[
             ("claimable", Contexts::Claimable),
@@ -99,8 +99,9 @@ fn one(fields: &Mapping<'_, '_>, index: usize, name: Box<str>, route: Box<str>) 
         interfaces,
         grpc: None,
         skills,
-        skill_metadata_keys,
-        skill_default,
+        skill_rules: calls.rules,
+        skill_paths: calls.paths,
+        skill_default: calls.default,
         contexts: contexts.unwrap_or(Contexts::Claimable),
         backend_paths: fields
             .get("backend_paths")
@@ -277,56 +278,6 @@ fn default_card_paths(base_path: &str) -> Vec<Box<str>> {
         }
     }
     paths
-}
-
-/// The metadata keys that name a skill, and the skill of a call that names none.
-fn skills_of_calls(
-    fields: &Mapping<'_, '_>,
-    skills: &[Box<str>],
-) -> (Vec<Box<str>>, Option<Box<str>>) {
-    let mut keys = Vec::new();
-    let mut seen = HashMap::new();
-    let selectors = fields.get("skill_from").and_then(|v| v.list());
-    for selector in selectors.unwrap_or_default() {
-        let key = selector
-            .fields(&document::SKILL_FROM)
-            .and_then(|f| f.get("metadata"));
-        if let Some(key) = key {
-            unique(&mut seen, &key, codes::DUPLICATE_VALUE, "selector");
-            keys.extend(key.text().map(Box::from));
-        }
-    }
-    if skills.len() > 1 && !fields.has("skill_from") {
-        fields.whole().error(
-            codes::SKILL_UNDECIDABLE,
-            format!(
-                "{} skills, and nothing says which one a call means",
-                skills.len()
-            ),
-            "add `skill_from: [{metadata: skillId}]`: A2A itself names no skill in a call",
-        );
-    }
-    let Some(place) = fields.get("skill_default") else {
-        return (keys, None);
-    };
-    let default = place.text().map(Box::from);
-    if let Some(default) = &default
-        && !skills.contains(default)
-    {
-        let hint = match suggest(default, skills.iter().map(AsRef::as_ref)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "declare it in `skills`".to_owned(),
-        };
-        place.error(
-            codes::UNKNOWN_SKILL,
-            format!(
-                "`{}` is not among the agent's skills",
-                crate::source::tree::clip(default)
-            ),
-            hint,
-        );
-    }
-    (keys, default)
 }
 
 fn backend_paths(value: &Value<'_, '_>) -> Vec<BackendPath> {

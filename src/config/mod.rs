@@ -19,6 +19,7 @@ pub mod path;
 mod policies;
 pub mod route;
 pub mod schema;
+pub mod skills;
 pub mod snapshot;
 pub mod watch;
 

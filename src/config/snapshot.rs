@@ -3,6 +3,7 @@
 pub use crate::a2a::card::Interface;
 
 use super::route::Routes;
+use crate::a2a::skill_rules::SkillRules;
 use crate::identity::issuer::IssuerConfig;
 use crate::policy::PolicySet;
 use std::net::SocketAddr;
@@ -92,8 +93,10 @@ pub struct Agent {
     pub grpc: Option<Grpc>,
     /// Declared skills.
     pub skills: Vec<Box<str>>,
-    /// Keys of message metadata that name a skill.
-    pub skill_metadata_keys: Vec<Box<str>>,
+    /// Where calls name their skill; `None` without `skill_from`.
+    pub skill_rules: Option<Arc<SkillRules>>,
+    /// The paths that stand for skills.
+    pub skill_paths: Vec<SkillPath>,
     /// The skill of a call that names none.
     pub skill_default: Option<Box<str>>,
     /// Whether callers may bring context ids of their own.
@@ -117,10 +120,29 @@ impl Agent {
         std::iter::once(&self.backend).chain(&self.other_backends)
     }
 
+    /// The skill for which the path of an interface stands, if it stands for one.
+    pub fn skill_of(&self, interface: &Interface) -> Option<&str> {
+        let mut paths = self.skill_paths.iter();
+        let found = paths.find(|candidate| candidate.path == interface.public_path)?;
+        if !interface.binding.has_path() {
+            return None;
+        }
+        Some(&found.skill)
+    }
+
     /// The backend of an interface: 0 is [`Agent::backend`].
     pub fn backend_of(&self, index: usize) -> &Backend {
         self.backends().nth(index).unwrap_or(&self.backend)
     }
+}
+
+/// A public path below an agent's route that stands for one skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillPath {
+    /// The path of one of the agent's interfaces.
+    pub path: Box<str>,
+    /// The skill.
+    pub skill: Box<str>,
 }
 
 /// Where an agent really is. Nothing in a card changes it.

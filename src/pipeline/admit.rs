@@ -4,7 +4,7 @@ use super::authenticate::Verified;
 use super::locate::Place;
 use super::metrics::Phase;
 use super::relate::{Offered, Related, Unrelated, relate, release, unavailable};
-use super::skill::{AnotherSkill, resolve};
+use super::skill::{Circumstances, resolve};
 use super::webhook::{screen, sets_webhook};
 use super::{Challenge, Permit, Recorder, Rejection, Rework, ScopeHint};
 use crate::a2a::card::Interface;
@@ -135,7 +135,7 @@ fn read(asking: &Asking<'_>) -> Result<Reading, Rejection> {
     let binding = asking.interface.binding;
     let rules = ReadRules {
         versions: asking.interface.versions,
-        skill_metadata_keys: asking.agent.skill_metadata_keys.clone(),
+        skills: asking.agent.skill_rules.clone(),
     };
     let request = Request {
         method: asking.method,
@@ -213,11 +213,16 @@ async fn admitted(
 fn judge(recorder: &mut Recorder, asking: &Asking<'_>, related: &Related) -> Result<(), Rejection> {
     let agent = asking.agent;
     let call = recorder.call.as_ref();
-    let skill = match call.map(|call| resolve(agent, call, related.continued())) {
+    let circumstances = Circumstances {
+        path: agent.skill_of(asking.interface),
+        bound: false,
+        task: related.continued(),
+    };
+    let skill = match call.map(|call| resolve(agent, call, circumstances)) {
         Some(Ok(skill)) => skill,
-        Some(Err(AnotherSkill)) => {
-            recorder.decision = Some(Decision::deny("skill_differs_from_task"));
-            return Err(not_allowed(agent, "skill_differs_from_task"));
+        Some(Err(refused)) => {
+            recorder.decision = Some(Decision::deny(refused.code()));
+            return Err(not_allowed(agent, refused.code()));
         }
         None => None,
     };

@@ -345,6 +345,7 @@ fn travels_to_caller(name: &str) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::config::skills::is_free;
     use http::HeaderValue;
 
     fn map(lines: &[(&str, &str)]) -> HeaderMap {
@@ -417,6 +418,49 @@ mod tests {
             assert!(check_connection(&headers).is_err(), "{name}");
         }
         assert!(check_connection(&map(&[("connection", "close, x-other")])).is_ok());
+    }
+
+    /// A skill is not read from a field that the agent does not get as it came.
+    #[test]
+    fn fields_that_may_name_a_skill_travel() {
+        for name in [
+            "connection",
+            "keep-alive",
+            "proxy-connection",
+            "proxy-authenticate",
+            "proxy-authorization",
+            "te",
+            "trailer",
+            "transfer-encoding",
+            "upgrade",
+            "expect",
+            "host",
+            "content-length",
+            "http2-settings",
+            "authorization",
+            "dpop",
+            "cookie",
+            "accept-encoding",
+            "a2a-version",
+            "x-http-method-override",
+            "x-http-method",
+            "x-method-override",
+            "forwarded",
+            "via",
+            "x-real-ip",
+            "x-client-ip",
+            "true-client-ip",
+            "x-forwarded-for",
+            "x-original-url",
+            "x-rewrite-url",
+            "portcullis-request-id",
+        ] {
+            assert!(!travels_to_agent(name), "{name}");
+            assert!(!is_free(name), "{name}");
+        }
+        for name in ["x-skill", "skill", "x-agent-skill-id"] {
+            assert!(travels_to_agent(name) && is_free(name), "{name}");
+        }
     }
 
     #[test]

@@ -86,6 +86,10 @@ pub const SKILL_UNDECIDABLE: &str = "PC084";
 pub const INTERFACE_OVERLAP: &str = "PC085";
 /// No place for an agent's gRPC interface, or one that is something else's; or no such interface.
 pub const GRPC_DOOR: &str = "PC086";
+/// A skill selector that cannot be used.
+pub const SKILL_SELECTOR: &str = "PC090";
+/// A path that cannot stand for a skill.
+pub const SKILL_PATH: &str = "PC091";
 /// A policy file pattern that we do not read.
 pub const BAD_PATTERN: &str = "PC100";
 /// A policy file pattern that matches no file.

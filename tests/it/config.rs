@@ -4,6 +4,7 @@
 
 mod reloading;
 
+use portcullis::a2a::skill_rules::Selector;
 use portcullis::config::{self, canonical};
 use portcullis::source::{Document, Kind, Node, Position, Problems, Walker, codes};
 use std::collections::BTreeSet;
@@ -169,7 +170,8 @@ fn a_file_compiles_to_what_it_says() {
     assert_eq!(&*agent.route, "/agents/pr-agent");
     assert_eq!(&*agent.backend.authority, "127.0.0.1:9999");
     assert_eq!(&*agent.backend.base_path, "/a2a");
-    assert_eq!(&*agent.skill_metadata_keys[1], "skill_id");
+    let selectors = agent.skill_rules.as_ref().unwrap().selectors();
+    assert_eq!(selectors[1], Selector::RequestMetadata("skill_id".into()));
     assert_eq!(agent.limits.max_stream, Duration::from_secs(4 * 3600));
     let config::snapshot::Interfaces::Listed(listed) = &agent.interfaces else {
         panic!("{:?}", agent.interfaces)
@@ -179,6 +181,8 @@ fn a_file_compiles_to_what_it_says() {
         ("/v1", "/a2a/")
     );
     assert!(listed[1].public_path.is_empty() && listed[1].versions.v0_3);
+    assert_eq!(agent.skill_of(&listed[1]), None);
+    assert_eq!(agent.skill_of(&listed[2]), Some("review-diff"));
     let weather = &snapshot.agents[1];
     assert_eq!(
         weather

@@ -15,9 +15,11 @@ mod properties;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use portcullis::a2a::call::MALFORMED_CODES;
+use portcullis::a2a::skill_rules::{DataPath, Selector, SkillRules};
 use portcullis::a2a::{self, Binding, Call, Malformed, ReadRules, Reading, Request, Version};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// One request, complete enough to be sent.
 pub struct Case {
@@ -158,7 +160,7 @@ fn shown(call: &Call) -> Value {
     } = call;
     let mentions: Vec<_> = skill_mentions
         .iter()
-        .map(|m| json!([m.selector, m.value]))
+        .map(|m| json!([m.selector, format!("{:?}", m.place), m.value]))
         .collect();
     let all = json!({
         "version": dialect.version.label(),
@@ -237,13 +239,8 @@ fn load(file: &str, case: &Value) -> Case {
             _ => Version::V1_0,
         });
     }
-    for key in given
-        .get("skill_metadata_keys")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        rules.skill_metadata_keys.push(key.as_str().unwrap().into());
+    if let Some(list) = given.get("skill_from") {
+        rules.skills = selectors(list);
     }
     Case {
         name: format!("{file}: {}", case["name"].as_str().unwrap()),
@@ -274,6 +271,23 @@ fn load(file: &str, case: &Value) -> Case {
         rules,
         expect: case.get("expect").cloned().unwrap_or_default(),
     }
+}
+
+/// Selectors as a gateway file has them.
+fn selectors(list: &Value) -> Option<Arc<SkillRules>> {
+    let selector = |entry: &Value| {
+        let (kind, value) = entry.as_object().unwrap().iter().next().unwrap();
+        let text = value.as_str().unwrap();
+        match kind.as_str() {
+            "metadata" => Selector::Metadata(text.into()),
+            "request_metadata" => Selector::RequestMetadata(text.into()),
+            "data" => Selector::Data(DataPath::parse(text).unwrap()),
+            "header" => Selector::Header(text.parse().unwrap()),
+            other => panic!("{other}"),
+        }
+    };
+    let selectors = list.as_array().unwrap().iter().map(selector).collect();
+    Some(Arc::new(SkillRules::new(selectors)))
 }
 
 fn piece(piece: &Value) -> Vec<u8> {

@@ -1,17 +1,13 @@
 //! Parameters of the send operations: message, parts, configuration.
 
-use super::{
-    Stop, id, metadata, names, object, optional_text, push_config, put, refused, skip, tenant,
-};
-use crate::a2a::call::{Call, ReadRules, SkillMention};
+use super::skills::{configured, data, mentions};
+use super::{Stop, id, names, object, optional_text, push_config, put, refused, skip, tenant};
+use crate::a2a::call::{Call, ReadRules};
 use crate::a2a::operation::Version;
 use crate::a2a::strict_json::{Cursor, Kind};
 
 /// Each reference costs a look-up, so a message has at most this many.
 const MAX_REFERENCES: usize = 100;
-
-/// Longer strings cannot name a skill.
-const MAX_SKILL_CHARS: usize = 256;
 
 /// Reads the parameters of a send.
 pub(super) fn send(
@@ -27,7 +23,7 @@ pub(super) fn send(
             has_message = true;
             message(cursor, call, rules)
         }
-        "configuration" => configuration(cursor, call, &mut push),
+        "configuration" => configuration(cursor, call, rules, &mut push),
         "metadata" => mentions(cursor, call, rules, false),
         "tenant" => tenant(cursor, call),
         _ => skip(cursor),
@@ -35,9 +31,6 @@ pub(super) fn send(
     if !has_message {
         return refused("message_missing");
     }
-    // The order of keys means nothing, so it must not show.
-    call.skill_mentions
-        .sort_unstable_by_key(|mention| (mention.selector, !mention.in_message));
     // Servers bind an inline configuration to the call's own task and tenant; one that names
     // others would be judged as something that it is not.
     if let Some(push) = push {
@@ -56,6 +49,7 @@ pub(super) fn send(
 fn configuration(
     cursor: &mut Cursor<'_>,
     call: &mut Call,
+    rules: &ReadRules,
     push: &mut Option<super::PushNames>,
 ) -> Result<(), Stop> {
     if cursor.null()? {
@@ -75,6 +69,7 @@ fn configuration(
                 call.inline_push = true;
                 put(push, push_config(cursor, call)?)
             }
+            "skillId" => configured(cursor, call, rules),
             _ => skip(cursor),
         },
     )
@@ -105,49 +100,21 @@ fn message(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Resul
                 Ok(())
             }),
             "metadata" => mentions(cursor, call, rules, true),
-            "parts" => optional_items(cursor, "parts_type", |cursor| part(cursor, call)),
+            "parts" => optional_items(cursor, "parts_type", |cursor| part(cursor, call, rules)),
             _ => skip(cursor),
         },
     )
 }
 
-/// Reads the metadata of the message or of the request for what may name a skill.
-fn mentions(
-    cursor: &mut Cursor<'_>,
-    call: &mut Call,
-    rules: &ReadRules,
-    in_message: bool,
-) -> Result<(), Stop> {
-    metadata(cursor, rules, |selector, cursor| {
-        let value = mentioned(cursor)?;
-        call.skill_mentions.push(SkillMention {
-            selector,
-            in_message,
-            value,
-        });
-        Ok(())
-    })
-}
-
-fn mentioned(cursor: &mut Cursor<'_>) -> Result<Option<Box<str>>, Stop> {
-    if cursor.kind()? != Kind::String {
-        cursor.skip()?;
-        return Ok(None);
-    }
-    let text = cursor.string()?;
-    let fits = text.chars().take(MAX_SKILL_CHARS + 1).count() <= MAX_SKILL_CHARS;
-    Ok(fits.then(|| text.into()))
-}
-
 /// Reads a part for its file URL. One part of two kinds is two parts to two servers.
-fn part(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
+fn part(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Result<(), Stop> {
     let version = call.dialect.version;
     let mut kinds = 0;
     object(cursor, &names::PART, version, |cursor, name| match name {
         // Null is a value of `data`, and means absent for the others.
         "data" => {
             kinds += 1;
-            skip(cursor)
+            data(cursor, call, rules)
         }
         "text" | "raw" | "url" => {
             if cursor.null()? {

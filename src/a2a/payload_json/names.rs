@@ -62,6 +62,8 @@ pub(super) const CONFIGURATION: Names = Names {
         "pushNotificationConfig",
         "pushNotification",
         "blocking",
+        // No version has it; some agents read it (`a2a-protocol.md` g).
+        "skillId",
     ],
     foreign_to_0_3: &[
         "taskPushNotificationConfig",
@@ -260,7 +262,7 @@ impl Unknown {
 }
 
 /// Whether some parser could take one name for the other.
-pub(super) fn fold_alike(a: &str, b: &str) -> bool {
+pub(in crate::a2a) fn fold_alike(a: &str, b: &str) -> bool {
     folded(a).eq(folded(b))
 }
 

@@ -214,6 +214,14 @@ labels! {
         Sole = "sole",
         /// Message metadata.
         Metadata = "metadata",
+        /// The request's own metadata.
+        RequestMetadata = "request_metadata",
+        /// A data part of the message.
+        Data = "data",
+        /// A header field.
+        Header = "header",
+        /// The path of the interface.
+        Path = "path",
         /// The configured default.
         Default = "default",
         /// The task that the message continues.

@@ -40,6 +40,8 @@ pub struct Options {
     pub skills: Vec<String>,
     /// Path of its JSON-RPC interface.
     pub path: String,
+    /// More paths where it speaks JSON-RPC, which its card does not name.
+    pub more_paths: Vec<String>,
     /// Paths beside the protocol that it answers with 200 to any method.
     pub other_paths: Vec<String>,
     /// Whether every request is kept, for [`DemoAgent::requests`]. Grows without bound.
@@ -53,6 +55,7 @@ impl Default for Options {
             card: CardShape::Hybrid,
             skills: vec!["review-diff".to_owned(), "hello".to_owned()],
             path: "/a2a".to_owned(),
+            more_paths: Vec::new(),
             other_paths: ["/a2a/status", "/config", "/nodes/devices"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -265,7 +268,7 @@ async fn answer(connection: &mut Connection, shared: &Shared, request: &Request)
                 body: request.body.clone(),
             });
     }
-    if path == shared.options.path {
+    if path == shared.options.path || shared.options.more_paths.iter().any(|p| p == path) {
         if request.method() != "POST" {
             return connection.respond(request, 405, JSON, b"{}").await;
         }

@@ -37,7 +37,7 @@ pub static AGENT: Fields = Fields {
         optional(
             "skill_from",
             Shape::List(&Shape::Object(&SKILL_FROM)),
-            "where a call names its skill; needed when there are several",
+            "where a call names its skill, all that it names must agree; needed when there are several",
         ),
         optional(
             "skill_default",
@@ -198,18 +198,31 @@ pub static INTERFACE: Fields = Fields {
 /// One of `agents[].skill_from`.
 pub static SKILL_FROM: Fields = Fields {
     title: "skill_from",
-    doc: "Where a call names its skill.",
-    fields: &[required(
-        "metadata",
-        Shape::Text,
-        "key of the message's metadata",
-    )],
-    later: &[
-        ("request_metadata", "use `metadata`"),
-        ("data", "use `metadata`"),
-        ("header", "use `metadata`"),
-        ("path", "use `metadata`"),
+    doc: "Where a call names its skill; exactly one of these.",
+    fields: &[
+        optional("metadata", Shape::Text, "key of the message's metadata"),
+        optional(
+            "request_metadata",
+            Shape::Text,
+            "key of the request's own metadata",
+        ),
+        optional(
+            "data",
+            Shape::Text,
+            "JSONPath to one value in the data parts of the message: `$.skill`",
+        ),
+        optional(
+            "header",
+            Shape::Text,
+            "name of a header field, which gRPC calls metadata",
+        ),
+        optional(
+            "path",
+            Shape::Named(&Shape::Text),
+            "for each skill, the public path of the agent's interface that is for it alone",
+        ),
     ],
+    later: &[],
 };
 
 /// One of `agents[].backend_paths`.

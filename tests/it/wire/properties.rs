@@ -1,6 +1,6 @@
 //! What holds for every request, not only for those in the case files.
 
-use super::{Case, cases, shown};
+use super::{Case, cases, selectors, shown};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 use portcullis::a2a::{
@@ -8,7 +8,7 @@ use portcullis::a2a::{
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const BOTH: Versions = Versions {
     v0_3: true,
@@ -38,7 +38,7 @@ const MEMBERS: [&str; 16] = [
 fn rules() -> ReadRules {
     ReadRules {
         versions: BOTH,
-        skill_metadata_keys: vec!["skillId".into(), "skill_id".into()],
+        skills: selectors(&json!([{"metadata": "skillId"}, {"metadata": "skill_id"}])),
     }
 }
 
