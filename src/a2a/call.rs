@@ -101,6 +101,8 @@ pub enum SkillPlace {
 pub struct ReadRules {
     /// Versions that the interface offers; a spelling of another version is refused.
     pub versions: Versions,
+    /// Whether a path may begin with a tenant (REST 1.0); else such a path is an unknown one.
+    pub tenants: bool,
     /// Where calls name their skill (`skill_from`); `None`: nothing is read for it.
     pub skills: Option<Arc<SkillRules>>,
 }
@@ -121,7 +123,7 @@ pub struct Malformed {
 }
 
 /// Every code of [`Malformed`]. Codes are never renamed: records keep them.
-pub const MALFORMED_CODES: [&str; 68] = [
+pub const MALFORMED_CODES: [&str; 81] = [
     // The text, as [`super::strict_json::JsonFault`] has it.
     "bad_utf8",
     "bom",
@@ -163,8 +165,21 @@ pub const MALFORMED_CODES: [&str; 68] = [
     "version_mismatch",
     "version_not_offered",
     "binding_not_served",
+    // The path, the query and the body of REST.
+    "unknown_path",
+    "path_ambiguous",
+    "path_encoding",
+    "path_id_colon",
+    "method_of_path",
+    "unexpected_body",
+    "path_differs",
+    "query_encoding",
+    "query_unknown",
+    "query_twice",
+    "query_value",
     // Names of members, in the envelope too.
     "inexact_key",
+    "field_twice",
     "keys_fold_alike",
     "too_many_members",
     "other_version_field",
@@ -195,6 +210,7 @@ pub const MALFORMED_CODES: [&str; 68] = [
     "task_id_missing",
     "reference_task_ids_type",
     "too_many_references",
+    "push_config_missing",
     "push_task_differs",
     "push_tenant_differs",
 ];

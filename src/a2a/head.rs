@@ -41,8 +41,23 @@ pub struct Head {
 /// `identity`; [`Fault::VersionNotSupported`] when the version is stated twice in one place,
 /// differently in two, or is none that we know.
 pub fn read(headers: &HeaderMap, query: Option<&str>) -> Result<Head, Malformed> {
-    content_type(headers)?;
-    content_encoding(headers)?;
+    read_of(headers, query, &[crate::a2a::JSON])
+}
+
+/// Reads the head of a request whose body has one of `media_types`; none for one without a body,
+/// whose media type and encoding say nothing.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_of(
+    headers: &HeaderMap,
+    query: Option<&str>,
+    media_types: &[&str],
+) -> Result<Head, Malformed> {
+    if !media_types.is_empty() {
+        content_type(headers, media_types)?;
+        content_encoding(headers)?;
+    }
     Ok(Head {
         version: version(headers, query)?,
         extensions: extensions(headers),
@@ -53,7 +68,7 @@ fn unsupported(code: &'static str) -> Malformed {
     Malformed::before_body(Fault::ContentTypeNotSupported, code)
 }
 
-fn content_type(headers: &HeaderMap) -> Result<(), Malformed> {
+fn content_type(headers: &HeaderMap, media_types: &[&str]) -> Result<(), Malformed> {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let value = values
         .next()
@@ -68,7 +83,10 @@ fn content_type(headers: &HeaderMap) -> Result<(), Malformed> {
         .split(';')
         .map(|piece| piece.trim_matches([' ', '\t']));
     let media_type = pieces.next().unwrap_or_default();
-    if !media_type.eq_ignore_ascii_case("application/json") {
+    if !media_types
+        .iter()
+        .any(|ours| media_type.eq_ignore_ascii_case(ours))
+    {
         return Err(unsupported("content_type_other"));
     }
     let mut charset = false;

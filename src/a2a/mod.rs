@@ -78,11 +78,34 @@ pub fn parse(
 }
 
 /// Whether a path below an interface of `binding` is one of its operations', whatever the method.
-pub fn is_served(binding: Binding, below: &str) -> bool {
+/// `tenants` says whether it may begin with a tenant.
+pub fn is_served(binding: Binding, below: &str, versions: Versions, tenants: bool) -> bool {
     match binding {
         Binding::JsonRpc => below.is_empty(),
-        Binding::Rest => rest::is_served(below),
+        Binding::Rest => rest::is_served(below, versions, tenants),
         Binding::Grpc => grpc::is_served(below),
+    }
+}
+
+/// The methods that a served path has, as `Allow` lists them.
+pub fn allowed_methods(
+    binding: Binding,
+    below: &str,
+    versions: Versions,
+    tenants: bool,
+) -> &'static str {
+    match binding {
+        Binding::JsonRpc | Binding::Grpc => "POST",
+        Binding::Rest => rest::allowed(below, versions, tenants),
+    }
+}
+
+/// The dialect in which a path that is not served is refused; `None` where nothing but the
+/// operations' own paths belongs to the interface.
+pub fn dialect_of_unserved(binding: Binding, below: &str, versions: Versions) -> Option<Dialect> {
+    match binding {
+        Binding::JsonRpc | Binding::Grpc => None,
+        Binding::Rest => Some(rest::dialect_of(below, versions)),
     }
 }
 

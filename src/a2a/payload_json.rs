@@ -7,13 +7,15 @@
 
 mod message;
 mod names;
+mod rest;
 mod skills;
 
 use super::call::{Call, ReadRules};
 use super::fault::Fault;
-use super::operation::{Operation, Version};
+use super::operation::{Dialect, Operation, Version};
 use super::strict_json::{Cursor, JsonFault, Kind};
 pub(super) use names::{ENVELOPE, Names, Unknown, fold_alike};
+pub(super) use rest::read_body;
 
 /// Ids are at most this many characters.
 const MAX_ID_CHARS: usize = 256;
@@ -48,13 +50,14 @@ pub(super) fn read(
     if cursor.null()? {
         return read_absent(call);
     }
-    let version = call.dialect.version;
+    let dialect = call.dialect;
+    let version = dialect.version;
     match call.operation {
         Operation::SendMessage | Operation::SendStreamingMessage => {
             message::send(cursor, call, rules)?;
         }
         Operation::GetTask | Operation::CancelTask | Operation::SubscribeToTask => {
-            object(cursor, &names::TASK, version, |cursor, name| match name {
+            object(cursor, &names::TASK, dialect, |cursor, name| match name {
                 "id" => put(&mut call.task_id, id(cursor)?),
                 "tenant" => tenant(cursor, call),
                 "metadata" => unselected(cursor, rules),
@@ -62,7 +65,7 @@ pub(super) fn read(
             })?;
         }
         Operation::ListTasks => {
-            object(cursor, &names::LIST, version, |cursor, name| match name {
+            object(cursor, &names::LIST, dialect, |cursor, name| match name {
                 "contextId" => put(&mut call.context_id, id(cursor)?),
                 "tenant" => tenant(cursor, call),
                 _ => skip(cursor),
@@ -72,12 +75,12 @@ pub(super) fn read(
             object(
                 cursor,
                 &names::CREATE_PUSH,
-                version,
+                dialect,
                 |cursor, name| match name {
                     "taskId" => put(&mut call.task_id, id(cursor)?),
                     "id" => put(&mut call.push_config_id, id(cursor)?),
                     "url" => push_url(cursor, call),
-                    "authentication" => authentication(cursor, version),
+                    "authentication" => authentication(cursor, dialect),
                     "pushNotificationConfig" => push_config(cursor, call).map(drop),
                     "tenant" => tenant(cursor, call),
                     _ => skip(cursor),
@@ -85,7 +88,7 @@ pub(super) fn read(
             )?;
         }
         Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
-            object(cursor, &names::PUSH, version, |cursor, name| {
+            object(cursor, &names::PUSH, dialect, |cursor, name| {
                 match (version, name) {
                     (Version::V1_0, "taskId") | (Version::V0_3, "id") => {
                         put(&mut call.task_id, id(cursor)?)
@@ -103,7 +106,7 @@ pub(super) fn read(
             object(
                 cursor,
                 &names::LIST_PUSH,
-                version,
+                dialect,
                 |cursor, name| match name {
                     "taskId" | "id" => put(&mut call.task_id, id(cursor)?),
                     "tenant" => tenant(cursor, call),
@@ -113,7 +116,7 @@ pub(super) fn read(
             )?;
         }
         Operation::GetExtendedAgentCard => {
-            object(cursor, &names::CARD, version, |cursor, name| match name {
+            object(cursor, &names::CARD, dialect, |cursor, name| match name {
                 "tenant" => tenant(cursor, call),
                 _ => skip(cursor),
             })?;
@@ -161,7 +164,7 @@ fn names_a_task(operation: Operation) -> bool {
 fn object<'a>(
     cursor: &mut Cursor<'a>,
     names: &Names,
-    version: Version,
+    dialect: Dialect,
     mut member: impl FnMut(&mut Cursor<'a>, &'static str) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     if cursor.kind()? != Kind::Object {
@@ -169,10 +172,23 @@ fn object<'a>(
     }
     cursor.enter_object()?;
     let mut unknown = Unknown::default();
+    let mut seen = 0;
     while let Some(key) = cursor.next_key()? {
-        match names.known(&key) {
-            Some(name) if names.is_foreign(name, version) => return refused("other_version_field"),
-            Some(name) => member(cursor, name)?,
+        let original = names.original(&key, dialect);
+        match original.or_else(|| names.known(&key)) {
+            Some(name) if names.is_foreign(name, dialect) => return refused("other_version_field"),
+            Some(name) => {
+                // One of two spellings counts, and which one depends on the parser.
+                let bit = names.bit(name);
+                if seen & bit != 0 {
+                    return refused("field_twice");
+                }
+                seen |= bit;
+                if original.is_some() {
+                    cursor.rename_key(name);
+                }
+                member(cursor, name)?;
+            }
             None => {
                 unknown.add(&key, names).or_else(refused)?;
                 cursor.skip()?;
@@ -187,23 +203,23 @@ fn unselected(cursor: &mut Cursor<'_>, rules: &ReadRules) -> Result<(), Stop> {
     skills::metadata(cursor, rules, false, |_, cursor| skip(cursor))
 }
 
-/// Reads a push configuration (1.0: flat, with `taskId` and `tenant`); gives those two.
+/// Reads a push configuration (1.0: flat, with `taskId` and `tenant`); gives what it names.
 fn push_config(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<PushNames, Stop> {
-    let version = call.dialect.version;
+    let dialect = call.dialect;
     let mut found = PushNames::default();
     object(
         cursor,
         &names::PUSH_CONFIG,
-        version,
+        dialect,
         |cursor, name| match name {
             "url" => push_url(cursor, call),
-            "authentication" => authentication(cursor, version),
+            "authentication" => authentication(cursor, dialect),
             "id" => {
                 call.push_config_id = optional_text(cursor, "id_type")?;
                 Ok(())
             }
             "taskId" => put(&mut found.task_id, optional_text(cursor, "id_type")?),
-            "tenant" if version == Version::V1_0 => {
+            "tenant" if dialect.version == Version::V1_0 => {
                 put(&mut found.tenant, optional_text(cursor, "tenant_type")?)
             }
             _ => skip(cursor),
@@ -224,11 +240,11 @@ fn push_url(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
     Ok(())
 }
 
-fn authentication(cursor: &mut Cursor<'_>, version: Version) -> Result<(), Stop> {
+fn authentication(cursor: &mut Cursor<'_>, dialect: Dialect) -> Result<(), Stop> {
     if cursor.null()? {
         return Ok(());
     }
-    object(cursor, &names::AUTHENTICATION, version, |cursor, _| {
+    object(cursor, &names::AUTHENTICATION, dialect, |cursor, _| {
         skip(cursor)
     })
 }
@@ -254,18 +270,22 @@ fn id(cursor: &mut Cursor<'_>) -> Result<Box<str>, Stop> {
     if cursor.kind()? != Kind::String {
         return refused("id_type");
     }
-    let text = cursor.string()?;
+    checked_id(&cursor.string()?)
+}
+
+/// An id of a payload, a path or a query.
+pub(super) fn checked_id(text: &str) -> Result<Box<str>, Stop> {
     if text.is_empty() {
         return refused("id_empty");
     }
-    if !is_clean(&text) {
+    if !is_clean(text) {
         return refused("id_characters");
     }
     Ok(text.into())
 }
 
 /// Whether a name is short enough and free of control characters, C1 included.
-fn is_clean(text: &str) -> bool {
+pub(super) fn is_clean(text: &str) -> bool {
     text.chars().take(MAX_ID_CHARS + 1).count() <= MAX_ID_CHARS
         && !text.chars().any(char::is_control)
 }

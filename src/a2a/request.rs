@@ -33,6 +33,8 @@ pub struct Reading {
     /// What follows the interface's path on the backend: the canonical path with its query, built
     /// from what was understood. Empty in JSON-RPC.
     pub path: Box<str>,
+    /// The body to forward in the place of the caller's, when names in it had to be respelled.
+    pub body: Option<Bytes>,
 }
 
 impl Reading {
@@ -47,6 +49,7 @@ impl Reading {
             call,
             a2a_version,
             path,
+            body: None,
         }
     }
 }

@@ -22,6 +22,7 @@ pub use value::{Value, parse_value};
 use keys::{Keys, Seen};
 use scan::{Text, plain_prefix, unescape};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Nesting that a request may have (`design.md` section 6).
 pub const REQUEST_DEPTH: usize = 64;
@@ -71,6 +72,17 @@ pub struct Cursor<'a> {
     refuse_duplicates: bool,
     frames: Vec<Frame>,
     keys: Keys,
+    last_key: Text,
+    renames: Vec<Rename>,
+}
+
+/// A member name that is to be forwarded in another spelling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rename {
+    /// Where it stood in the text, without its quotes.
+    pub place: Range<usize>,
+    /// What takes its place.
+    pub name: &'static str,
 }
 
 impl<'a> Cursor<'a> {
@@ -98,6 +110,8 @@ impl<'a> Cursor<'a> {
             refuse_duplicates: true,
             frames: Vec::with_capacity(8),
             keys: Keys::new(),
+            last_key: Text::new(0, 0, false),
+            renames: Vec::new(),
         }
     }
 
@@ -150,7 +164,22 @@ impl<'a> Cursor<'a> {
     /// Any fault of the text up to the colon; [`JsonFault::DuplicateKey`] may come only when the
     /// object is left.
     pub fn next_key(&mut self) -> Result<Option<Cow<'a, str>>, JsonFault> {
-        Ok(self.next_key_text()?.map(|key| key.decode(self.text)))
+        let Some(key) = self.next_key_text()? else {
+            return Ok(None);
+        };
+        self.last_key = key;
+        Ok(Some(key.decode(self.text)))
+    }
+
+    /// Notes that the name which [`Cursor::next_key`] gave last is to be forwarded as `name`.
+    pub fn rename_key(&mut self, name: &'static str) {
+        let place = self.last_key.place();
+        self.renames.push(Rename { place, name });
+    }
+
+    /// What was noted, in the order of the text.
+    pub fn take_renames(&mut self) -> Vec<Rename> {
+        std::mem::take(&mut self.renames)
     }
 
     /// Whether the array has another item; `false` leaves the array.
@@ -279,6 +308,10 @@ impl<'a> Cursor<'a> {
         self.at = mark.at;
         self.frames.truncate(mark.frames);
         self.keys.forget(mark.seen);
+        let behind = |rename: &Rename| rename.place.start >= mark.at;
+        while self.renames.last().is_some_and(behind) {
+            self.renames.pop();
+        }
     }
 
     fn peek(&self) -> Option<u8> {

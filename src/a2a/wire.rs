@@ -1,6 +1,6 @@
 //! The method table: how each operation is spelled, per binding and version.
 //!
-//! A2A 1.0 section 5.3 and the JSON-RPC types of 0.3 (`a2a-protocol.md` a.1). Each binding has its
+//! A2A 1.0 section 5.3 and the JSON-RPC types of 0.3 (`a2a-protocol.md` a.1, a.2). Each binding has its
 //! own table; nothing else knows a spelling.
 
 use super::operation::{Operation, Version};
@@ -166,3 +166,115 @@ pub fn grpc(path: &str) -> Option<Spelling> {
         .find(|spelling| spelling.method == path)
         .copied()
 }
+
+/// One spelling of an operation in HTTP+JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The version that it belongs to.
+    pub version: Version,
+    /// The HTTP method.
+    pub method: &'static str,
+    /// The path below the interface's; `{task}` and `{config}` stand for an id each.
+    pub template: &'static str,
+    /// What it means.
+    pub operation: Operation,
+}
+
+const fn rest_1_0(method: &'static str, template: &'static str, operation: Operation) -> Endpoint {
+    Endpoint {
+        version: Version::V1_0,
+        method,
+        template,
+        operation,
+    }
+}
+
+const fn rest_0_3(method: &'static str, template: &'static str, operation: Operation) -> Endpoint {
+    Endpoint {
+        version: Version::V0_3,
+        method,
+        template,
+        operation,
+    }
+}
+
+/// HTTP+JSON. Before any 1.0 path there may be one segment more, the tenant. A template with a
+/// verb comes before the one that would take the verb for a part of the id.
+///
+/// Subscribe is POST in the prose of both versions and GET in both protos, so both are served.
+/// ListTasks is in the prose of 0.3 only: no 0.3 server has it, so it is no path of ours either.
+pub const REST: [Endpoint; 23] = [
+    rest_1_0("POST", "/message:send", Operation::SendMessage),
+    rest_1_0("POST", "/message:stream", Operation::SendStreamingMessage),
+    rest_1_0("POST", "/tasks/{task}:cancel", Operation::CancelTask),
+    rest_1_0(
+        "POST",
+        "/tasks/{task}:subscribe",
+        Operation::SubscribeToTask,
+    ),
+    rest_1_0("GET", "/tasks/{task}:subscribe", Operation::SubscribeToTask),
+    rest_1_0("GET", "/tasks/{task}", Operation::GetTask),
+    rest_1_0("GET", "/tasks", Operation::ListTasks),
+    rest_1_0(
+        "POST",
+        "/tasks/{task}/pushNotificationConfigs",
+        Operation::CreateTaskPushNotificationConfig,
+    ),
+    rest_1_0(
+        "GET",
+        "/tasks/{task}/pushNotificationConfigs",
+        Operation::ListTaskPushNotificationConfigs,
+    ),
+    rest_1_0(
+        "GET",
+        "/tasks/{task}/pushNotificationConfigs/{config}",
+        Operation::GetTaskPushNotificationConfig,
+    ),
+    rest_1_0(
+        "DELETE",
+        "/tasks/{task}/pushNotificationConfigs/{config}",
+        Operation::DeleteTaskPushNotificationConfig,
+    ),
+    rest_1_0("GET", "/extendedAgentCard", Operation::GetExtendedAgentCard),
+    rest_0_3("POST", "/v1/message:send", Operation::SendMessage),
+    rest_0_3(
+        "POST",
+        "/v1/message:stream",
+        Operation::SendStreamingMessage,
+    ),
+    rest_0_3("POST", "/v1/tasks/{task}:cancel", Operation::CancelTask),
+    rest_0_3(
+        "POST",
+        "/v1/tasks/{task}:subscribe",
+        Operation::SubscribeToTask,
+    ),
+    rest_0_3(
+        "GET",
+        "/v1/tasks/{task}:subscribe",
+        Operation::SubscribeToTask,
+    ),
+    rest_0_3("GET", "/v1/tasks/{task}", Operation::GetTask),
+    rest_0_3(
+        "POST",
+        "/v1/tasks/{task}/pushNotificationConfigs",
+        Operation::CreateTaskPushNotificationConfig,
+    ),
+    rest_0_3(
+        "GET",
+        "/v1/tasks/{task}/pushNotificationConfigs",
+        Operation::ListTaskPushNotificationConfigs,
+    ),
+    rest_0_3(
+        "GET",
+        "/v1/tasks/{task}/pushNotificationConfigs/{config}",
+        Operation::GetTaskPushNotificationConfig,
+    ),
+    // A server of both versions may have this under 1.0 only, with `v1` as its tenant, and takes
+    // it so when 1.0 is declared. What we declare with a 0.3 path is 0.3 or nothing.
+    rest_0_3(
+        "DELETE",
+        "/v1/tasks/{task}/pushNotificationConfigs/{config}",
+        Operation::DeleteTaskPushNotificationConfig,
+    ),
+    rest_0_3("GET", "/v1/card", Operation::GetExtendedAgentCard),
+];

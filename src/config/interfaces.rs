@@ -2,7 +2,7 @@
 
 use super::address::parse_url;
 use super::agents::{canonical_path, no_tls, not_well_known, origin_of, sent_path};
-use super::check::{is_later, words};
+use super::check::words;
 use super::document;
 use super::snapshot::{Backend, Interface, Interfaces};
 use crate::a2a::{Binding, Version, Versions};
@@ -43,7 +43,8 @@ pub(super) fn read(value: &Value<'_, '_>, url_path: &str) -> (Interfaces, Vec<Ba
 /// Whether callers could mean either of two interfaces.
 fn overlap(a: &Interface, b: &Interface) -> bool {
     match (a.binding.has_path(), b.binding.has_path()) {
-        (true, true) => a.public_path == b.public_path,
+        // JSON-RPC is at the path itself, and REST below it.
+        (true, true) => a.binding == b.binding && a.public_path == b.public_path,
         (false, false) => a.versions.meets(b.versions),
         (true, false) | (false, true) => false,
     }
@@ -86,11 +87,11 @@ fn one(fields: &Mapping<'_, '_>, url_path: &str, others: &mut Vec<Backend>) -> I
 }
 
 fn binding(value: &Value<'_, '_>) -> Option<Binding> {
-    let later = "only JSON-RPC and gRPC are served; list one of the agent's interfaces of these";
-    if is_later(value, &["HTTP+JSON"], later) {
-        return None;
-    }
-    value.word(&[("JSONRPC", Binding::JsonRpc), ("GRPC", Binding::Grpc)])
+    value.word(&[
+        ("JSONRPC", Binding::JsonRpc),
+        ("HTTP+JSON", Binding::Rest),
+        ("GRPC", Binding::Grpc),
+    ])
 }
 
 /// Which backend, and the path there: `backend` is a path on the agent's own origin, or a URL on

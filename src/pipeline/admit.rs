@@ -1,7 +1,7 @@
 //! May they: parse, relate, decide, record. Only here a [`Permit`] is made.
 
 use super::authenticate::Verified;
-use super::locate::Place;
+use super::locate::{Place, TENANTS};
 use super::metrics::Phase;
 use super::relate::{Offered, Related, Unrelated, relate, release, unavailable};
 use super::skill::{Circumstances, resolve};
@@ -9,7 +9,8 @@ use super::webhook::{screen, sets_webhook};
 use super::{Challenge, Permit, Recorder, Rejection, Rework, ScopeHint};
 use crate::a2a::card::Interface;
 use crate::a2a::{
-    Binding, Dialect, Fault, Malformed, Operation, ReadRules, Reading, Request, Version, parse,
+    Binding, Dialect, Fault, Malformed, Operation, ReadRules, Reading, Request, Version,
+    allowed_methods, parse,
 };
 use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
@@ -33,6 +34,8 @@ pub struct Admission {
     /// What follows the interface's path on the backend, with its query; empty in JSON-RPC and on
     /// the backend surface.
     pub path: Box<str>,
+    /// The body to forward in the place of the caller's.
+    pub body: Option<Bytes>,
     /// What is known of the ids that it names; `None` on the backend surface.
     pub related: Option<Related>,
     /// What is made of the reply; `None` when it passes as it is.
@@ -51,6 +54,9 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
         // To this caller an unpublished agent looks like a path that never existed (I-6).
         return Err(Rejection::plain(Fault::NoSuchPath, "hidden_agent"));
     }
+    if let Place::Unserved { dialect, .. } = place {
+        return Err(nowhere().in_dialect(*dialect, None));
+    }
     let needs = match place {
         Place::Interface {
             full_only: false, ..
@@ -60,7 +66,11 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
             full_only: true, ..
         }
         | Place::Backend { .. } => Grant::Full,
-        Place::Card(_) | Place::NoCard | Place::Health(_) | Place::Nowhere => {
+        Place::Card(_)
+        | Place::NoCard
+        | Place::Health(_)
+        | Place::Unserved { .. }
+        | Place::Nowhere => {
             return Err(nowhere());
         }
     };
@@ -108,6 +118,7 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
         call,
         a2a_version,
         path,
+        body,
     } = read(&asking)?;
     let dialect = call.dialect;
     let rpc_id = call.rpc_id.clone();
@@ -125,6 +136,7 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
             permit,
             a2a_version,
             path,
+            body,
             related: Some(related),
             rework,
         })
@@ -135,6 +147,7 @@ fn read(asking: &Asking<'_>) -> Result<Reading, Rejection> {
     let binding = asking.interface.binding;
     let rules = ReadRules {
         versions: asking.interface.versions,
+        tenants: TENANTS,
         skills: asking.agent.skill_rules.clone(),
     };
     let request = Request {
@@ -144,7 +157,14 @@ fn read(asking: &Asking<'_>) -> Result<Reading, Rejection> {
         headers: asking.headers,
         body: asking.body,
     };
-    parse(binding, &request, &rules).map_err(|m| malformed(m, binding))
+    parse(binding, &request, &rules).map_err(|m| {
+        let wrong_method = m.fault == Fault::MethodNotAllowed;
+        let allow = || allowed_methods(binding, asking.path, rules.versions, rules.tenants);
+        Rejection {
+            allow: wrong_method.then(allow),
+            ..malformed(m, binding)
+        }
+    })
 }
 
 fn malformed(malformed: Malformed, binding: Binding) -> Rejection {
@@ -314,6 +334,7 @@ pub async fn admit_backend(
         permit,
         a2a_version: None,
         path: Box::default(),
+        body: None,
         related: None,
         rework: None,
     })

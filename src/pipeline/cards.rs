@@ -28,13 +28,21 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// What the gateway proxies, and so may offer in a card.
-pub const OFFERED: [Dialect; 2] = [
+pub const OFFERED: [Dialect; 4] = [
     Dialect {
         binding: Binding::JsonRpc,
         version: Version::V0_3,
     },
     Dialect {
         binding: Binding::JsonRpc,
+        version: Version::V1_0,
+    },
+    Dialect {
+        binding: Binding::Rest,
+        version: Version::V0_3,
+    },
+    Dialect {
+        binding: Binding::Rest,
         version: Version::V1_0,
     },
 ];

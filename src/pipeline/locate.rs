@@ -5,7 +5,7 @@
 
 use super::{Live, Rejection};
 use crate::a2a::card::Interface;
-use crate::a2a::{Binding, Fault, is_served, wire};
+use crate::a2a::{Binding, Dialect, Fault, dialect_of_unserved, is_served, wire};
 use crate::audit::record::Surface;
 use crate::config::path::{CanonicalPath, PathFault, canonical};
 use crate::config::snapshot::{Agent, Interfaces, Listener};
@@ -15,6 +15,10 @@ use std::sync::Arc;
 
 /// Names under which a card is asked for, below an agent's route.
 pub const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+
+/// Whether a path of REST may begin with a tenant. It may not, so that such a path is an unknown
+/// one: no tenant is anybody's.
+pub(super) const TENANTS: bool = false;
 
 /// What a path leads to.
 #[derive(Debug, Clone)]
@@ -46,6 +50,13 @@ pub enum Place {
     NotReady(Arc<Agent>),
     /// The health service of an agent's gRPC interface, which we answer; needs no token.
     Health(Arc<Agent>),
+    /// Below an interface, but none of its operations: refused in its form.
+    Unserved {
+        /// The agent.
+        agent: Arc<Agent>,
+        /// How its callers speak.
+        dialect: Dialect,
+    },
     /// Nowhere.
     Nowhere,
 }
@@ -61,7 +72,7 @@ impl Place {
             Place::Interface { .. } | Place::NotReady(_) => Surface::Agent,
             Place::Health(_) => Surface::Health,
             Place::Backend { .. } => Surface::Backend,
-            Place::Nowhere => Surface::None,
+            Place::Unserved { .. } | Place::Nowhere => Surface::None,
         }
     }
 
@@ -72,7 +83,8 @@ impl Place {
             | Place::Interface { agent, .. }
             | Place::Backend { agent, .. }
             | Place::Health(agent)
-            | Place::NotReady(agent) => Some(agent),
+            | Place::NotReady(agent)
+            | Place::Unserved { agent, .. } => Some(agent),
             Place::NoCard | Place::Nowhere => None,
         }
     }
@@ -217,8 +229,20 @@ fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
                 path: declared.path.clone(),
             }
         }
-        (None, _) => Place::Nowhere,
+        (None, _) => match unserved(&interfaces, rest) {
+            Some(dialect) => Place::Unserved {
+                agent: agent.clone(),
+                dialect,
+            },
+            None => Place::Nowhere,
+        },
     }
+}
+
+/// What of a path below an agent's route lies below an interface's.
+fn below<'p>(interface: &Interface, rest: &'p str) -> Option<&'p str> {
+    let below = rest.strip_prefix(&*interface.public_path)?;
+    (below.is_empty() || below.starts_with('/')).then_some(below)
 }
 
 /// The interface that a path below an agent's route leads to, and the path below that: of several
@@ -232,11 +256,24 @@ fn interface<'i, 'p>(
         // gRPC has a door of its own.
         .filter(|interface| interface.binding != Binding::Grpc)
         .filter_map(|interface| {
-            let below = rest.strip_prefix(&*interface.public_path)?;
-            let whole = below.is_empty() || below.starts_with('/');
-            (whole && is_served(interface.binding, below)).then_some((interface, below))
+            let below = below(interface, rest)?;
+            let served = is_served(interface.binding, below, interface.versions, TENANTS);
+            served.then_some((interface, below))
         })
         .min_by_key(|(_, below)| below.len())
+}
+
+/// The dialect of the interface below which a path lies that leads nowhere.
+fn unserved(interfaces: &[Interface], rest: &str) -> Option<Dialect> {
+    interfaces
+        .iter()
+        .filter_map(|interface| {
+            let below = below(interface, rest)?;
+            let dialect = dialect_of_unserved(interface.binding, below, interface.versions)?;
+            Some((dialect, below.len()))
+        })
+        .min_by_key(|(_, length)| *length)
+        .map(|(dialect, _)| dialect)
 }
 
 fn is_card_name(path: &str) -> bool {

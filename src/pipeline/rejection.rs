@@ -17,6 +17,8 @@ pub struct Rejection {
     pub challenge: Challenge,
     /// `Retry-After` in seconds.
     pub retry_after: Option<u32>,
+    /// `Allow`, with a 405: the methods that the path has.
+    pub allow: Option<&'static str>,
     /// A status that takes the place of the fault's own (`deny_status`).
     pub status: Option<u16>,
     /// For a token: the numbered rule that refused it (LG-3).
@@ -77,6 +79,7 @@ impl Rejection {
             rpc_id: None,
             challenge: Challenge::None,
             retry_after: None,
+            allow: None,
             status: None,
             token_rule: None,
         }

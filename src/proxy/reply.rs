@@ -77,13 +77,16 @@ pub async fn reject(
         rejection.rpc_id.as_deref(),
     );
     let status = rejection.status.unwrap_or(rendered.status);
-    let mut headers = Vec::with_capacity(3);
+    let mut headers = Vec::with_capacity(4);
     headers.push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
     if let Some(challenge) = rejection.challenge.value() {
         headers.push((
             header::WWW_AUTHENTICATE,
             HeaderValue::from_static(challenge),
         ));
+    }
+    if let Some(methods) = rejection.allow {
+        headers.push((header::ALLOW, HeaderValue::from_static(methods)));
     }
     if let Some(seconds) = rejection.retry_after {
         headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));

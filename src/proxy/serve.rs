@@ -97,7 +97,8 @@ async fn serve_caller(
                 query: query_of(head.raw_path()).map_err(Failure::Rejected)?,
                 body: &body,
             };
-            let admission = admit(recorder, asking).await.map_err(Failure::Rejected)?;
+            let mut admission = admit(recorder, asking).await.map_err(Failure::Rejected)?;
+            let body = admission.body.take().unwrap_or(body);
             let target = Target {
                 backend: interface.backend,
                 path: joined(interface.backend_path, &admission.path),
@@ -120,9 +121,12 @@ async fn serve_caller(
             };
             go(app, session, recorder, agent, target, body, admission).await
         }
-        Place::Card(_) | Place::NoCard | Place::Health(_) | Place::NotReady(_) | Place::Nowhere => {
-            Err(refuse(Fault::NoSuchPath, "no_such_path"))
-        }
+        Place::Card(_)
+        | Place::NoCard
+        | Place::Health(_)
+        | Place::NotReady(_)
+        | Place::Unserved { .. }
+        | Place::Nowhere => Err(refuse(Fault::NoSuchPath, "no_such_path")),
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! `tests/cases/wire/*.json` are lists of cases: `name`, `headers` (default: `content-type:
 //! application/json`), `query`, `binding` (default: `JSONRPC`), `method` (default: `POST`), `path`
-//! below the interface, `rules` (default: both versions, no skill selectors), `body`, and
-//! `expect`: the call without its empty fields, or the refusal with the answer to it. A body is a
+//! below the interface, `rules` (default: both versions, no tenants, no skill selectors), `body`,
+//! and `expect`: the call without its empty fields and, but for JSON-RPC, what is forwarded in the
+//! place of what came; or the refusal with the answer to it. A body is a
 //! string or a list of pieces: strings, `{"hex": …}`, or `{"repeat": …, "times": n}`, where `#`
 //! becomes the count. `UPDATE_EXPECT=1` writes the expectations.
 #![allow(clippy::unwrap_used)]
@@ -11,6 +12,7 @@
 mod answers;
 mod head;
 mod properties;
+mod rest;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -122,8 +124,14 @@ fn every_spelling_has_a_good_case() {
 
 /// What a request turns out to be, as its case file says it.
 fn check(case: &Case) -> Value {
-    match case.parse() {
-        Ok(call) => json!({ "call": shown(&call) }),
+    match case.read() {
+        Ok(reading) if case.binding == Binding::JsonRpc => json!({ "call": shown(&reading.call) }),
+        Ok(reading) => json!({
+            "call": shown(&reading.call),
+            "path": reading.path,
+            "a2a_version": reading.a2a_version.map(Version::label),
+            "body": reading.body.map(|body| String::from_utf8(body.to_vec()).unwrap()),
+        }),
         Err(malformed) => {
             let answer = a2a::render_malformed(&malformed, case.binding);
             let body: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -134,9 +142,17 @@ fn check(case: &Case) -> Value {
                 "version": malformed.version.map(Version::label),
                 "id": malformed.rpc_id,
                 "status": answer.status,
-                "error": body["error"]["code"],
+                "error": error_code(&body),
             }})
         }
+    }
+}
+
+/// The code in an error answer; that of 0.3's REST stands at its top.
+pub fn error_code(answer: &Value) -> Value {
+    match answer.get("error") {
+        Some(error) => error["code"].clone(),
+        None => answer["code"].clone(),
     }
 }
 
@@ -239,6 +255,7 @@ fn load(file: &str, case: &Value) -> Case {
             _ => Version::V1_0,
         });
     }
+    rules.tenants = given.get("tenants").is_some_and(|value| value == true);
     if let Some(list) = given.get("skill_from") {
         rules.skills = selectors(list);
     }

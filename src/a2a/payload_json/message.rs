@@ -15,10 +15,10 @@ pub(super) fn send(
     call: &mut Call,
     rules: &ReadRules,
 ) -> Result<(), Stop> {
-    let version = call.dialect.version;
+    let dialect = call.dialect;
     let mut has_message = false;
     let mut push = None;
-    object(cursor, &names::SEND, version, |cursor, name| match name {
+    object(cursor, &names::SEND, dialect, |cursor, name| match name {
         "message" => {
             has_message = true;
             message(cursor, call, rules)
@@ -55,14 +55,14 @@ fn configuration(
     if cursor.null()? {
         return Ok(());
     }
-    let version = call.dialect.version;
+    let dialect = call.dialect;
     object(
         cursor,
         &names::CONFIGURATION,
-        version,
+        dialect,
         |cursor, name| match name {
-            // The other version's name never gets here.
-            "taskPushNotificationConfig" | "pushNotificationConfig" => {
+            // The other dialects' names never get here.
+            "taskPushNotificationConfig" | "pushNotificationConfig" | "pushNotification" => {
                 if cursor.null()? {
                     return Ok(());
                 }
@@ -76,11 +76,11 @@ fn configuration(
 }
 
 fn message(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Result<(), Stop> {
-    let version = call.dialect.version;
+    let dialect = call.dialect;
     object(
         cursor,
         &names::MESSAGE,
-        version,
+        dialect,
         |cursor, name| match name {
             "messageId" => put(&mut call.message_id, id(cursor)?),
             "contextId" => put(&mut call.context_id, id(cursor)?),
@@ -100,7 +100,9 @@ fn message(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Resul
                 Ok(())
             }),
             "metadata" => mentions(cursor, call, rules, true),
-            "parts" => optional_items(cursor, "parts_type", |cursor| part(cursor, call, rules)),
+            "parts" | "content" => {
+                optional_items(cursor, "parts_type", |cursor| part(cursor, call, rules))
+            }
             _ => skip(cursor),
         },
     )
@@ -108,13 +110,19 @@ fn message(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Resul
 
 /// Reads a part for its file URL. One part of two kinds is two parts to two servers.
 fn part(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Result<(), Stop> {
-    let version = call.dialect.version;
+    let dialect = call.dialect;
     let mut kinds = 0;
-    object(cursor, &names::PART, version, |cursor, name| match name {
+    object(cursor, &names::PART, dialect, |cursor, name| match name {
         // Null is a value of `data`, and means absent for the others.
         "data" => {
             kinds += 1;
-            data(cursor, call, rules)
+            match names::is_proto_json(dialect) {
+                true => object(cursor, &names::DATA, dialect, |cursor, name| match name {
+                    "data" => data(cursor, call, rules),
+                    _ => skip(cursor),
+                }),
+                false => data(cursor, call, rules),
+            }
         }
         "text" | "raw" | "url" => {
             if cursor.null()? {
@@ -130,16 +138,36 @@ fn part(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Result<(
             }
             skip(cursor)
         }
-        "file" => object(cursor, &names::FILE, version, |cursor, name| match name {
-            "uri" => {
-                call.file_urls.extend(optional_text(cursor, "url_type")?);
-                Ok(())
-            }
-            _ => skip(cursor),
-        }),
+        "file" => {
+            kinds += 1;
+            file(cursor, call)
+        }
         _ => skip(cursor),
     })?;
-    if version == Version::V1_0 && kinds > 1 {
+    // In 0.3's JSON-RPC `kind` says which it is.
+    let by_member = dialect.version == Version::V1_0 || names::is_proto_json(dialect);
+    if by_member && kinds > 1 {
+        return refused("part_kinds");
+    }
+    Ok(())
+}
+
+fn file(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
+    let dialect = call.dialect;
+    let mut kinds = 0;
+    object(cursor, &names::FILE, dialect, |cursor, name| match name {
+        "uri" | "fileWithUri" => {
+            kinds += 1;
+            call.file_urls.extend(optional_text(cursor, "url_type")?);
+            Ok(())
+        }
+        "fileWithBytes" => {
+            kinds += 1;
+            skip(cursor)
+        }
+        _ => skip(cursor),
+    })?;
+    if kinds > 1 {
         return refused("part_kinds");
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! Member names of protocol objects, and how names fold.
 //!
-//! Each table holds both versions' names for that object, so that a name of either is refused in
-//! any other spelling.
+//! Each table holds the names that any dialect uses for that object, so that one that belongs
+//! elsewhere is refused, in any spelling.
 
-use crate::a2a::operation::Version;
+use crate::a2a::operation::{Binding, Dialect, Version};
 
 /// A protocol object has at most this many unknown members.
 const MAX_UNKNOWN: usize = 1024;
@@ -18,7 +18,22 @@ pub(in crate::a2a) struct Names {
     foreign_to_0_3: &'static [&'static str],
     /// Refused in 1.0.
     foreign_to_1_0: &'static [&'static str],
+    /// Refused in the REST binding of 0.3, which has names of its own.
+    foreign_to_rest_0_3: &'static [&'static str],
+    /// Names of the 0.3 proto beside their JSON names: its REST binding is ProtoJSON, whose writers
+    /// may use either.
+    original: &'static [(&'static str, &'static str)],
 }
+
+/// Nothing known.
+const NONE: Names = Names {
+    wrong_type: "params_type",
+    known: &[],
+    foreign_to_0_3: &[],
+    foreign_to_1_0: &[],
+    foreign_to_rest_0_3: &[],
+    original: &[],
+};
 
 impl Names {
     /// The known name that `key` exactly is.
@@ -26,12 +41,37 @@ impl Names {
         self.known.iter().find(|name| **name == key).copied()
     }
 
-    /// Whether `name` belongs to the other version.
-    pub(in crate::a2a) fn is_foreign(&self, name: &str, version: Version) -> bool {
-        match version {
-            Version::V0_3 => self.foreign_to_0_3.contains(&name),
-            Version::V1_0 => self.foreign_to_1_0.contains(&name),
+    /// The JSON name for which `key` is the proto's own, where a dialect knows such names.
+    pub(super) fn original(&self, key: &str, dialect: Dialect) -> Option<&'static str> {
+        if !is_proto_json(dialect) {
+            return None;
         }
+        let pair = self.original.iter().find(|(original, _)| *original == key);
+        pair.map(|(_, name)| *name)
+    }
+
+    /// One bit for a known name.
+    pub(super) fn bit(&self, name: &str) -> u32 {
+        let index = self.known.iter().position(|known| *known == name);
+        index.map_or(0, |index| 1 << (index & 31))
+    }
+
+    /// Whether `name` belongs to another dialect.
+    pub(in crate::a2a) fn is_foreign(&self, name: &str, dialect: Dialect) -> bool {
+        let foreign = match dialect.version {
+            Version::V1_0 => self.foreign_to_1_0,
+            Version::V0_3 if is_proto_json(dialect) => self.foreign_to_rest_0_3,
+            Version::V0_3 => self.foreign_to_0_3,
+        };
+        foreign.contains(&name)
+    }
+}
+
+/// Whether a dialect is the ProtoJSON of 0.3.
+pub(super) fn is_proto_json(dialect: Dialect) -> bool {
+    match (dialect.binding, dialect.version) {
+        (Binding::Rest, Version::V0_3) => true,
+        (Binding::Rest, Version::V1_0) | (Binding::JsonRpc | Binding::Grpc, _) => false,
     }
 }
 
@@ -39,16 +79,16 @@ impl Names {
 pub(in crate::a2a) const ENVELOPE: Names = Names {
     wrong_type: "not_an_object",
     known: &["jsonrpc", "id", "method", "params"],
-    foreign_to_0_3: &[],
-    foreign_to_1_0: &[],
+    ..NONE
 };
 
 /// Parameters of both send operations. `request` is the field's name in the 0.3 proto.
 pub(super) const SEND: Names = Names {
-    wrong_type: "params_type",
     known: &["message", "configuration", "metadata", "tenant", "request"],
     foreign_to_0_3: &["request"],
     foreign_to_1_0: &["request"],
+    original: &[("request", "message")],
+    ..NONE
 };
 
 /// A send's configuration. `pushNotification` is 0.3's name in REST.
@@ -71,6 +111,16 @@ pub(super) const CONFIGURATION: Names = Names {
         "pushNotification",
     ],
     foreign_to_1_0: &["pushNotificationConfig", "pushNotification", "blocking"],
+    foreign_to_rest_0_3: &[
+        "taskPushNotificationConfig",
+        "returnImmediately",
+        "pushNotificationConfig",
+    ],
+    original: &[
+        ("accepted_output_modes", "acceptedOutputModes"),
+        ("history_length", "historyLength"),
+        ("push_notification", "pushNotification"),
+    ],
 };
 
 /// A message. `content` is what 0.3's REST calls `parts`.
@@ -90,6 +140,12 @@ pub(super) const MESSAGE: Names = Names {
     ],
     foreign_to_0_3: &["content"],
     foreign_to_1_0: &["content"],
+    foreign_to_rest_0_3: &["parts", "referenceTaskIds"],
+    original: &[
+        ("message_id", "messageId"),
+        ("context_id", "contextId"),
+        ("task_id", "taskId"),
+    ],
 };
 
 /// A part. `kind` passes in 1.0: it decides nothing there, and hybrid clients send it.
@@ -108,6 +164,15 @@ pub(super) const PART: Names = Names {
     ],
     foreign_to_0_3: &["raw", "url"],
     foreign_to_1_0: &["file"],
+    foreign_to_rest_0_3: &["raw", "url"],
+    ..NONE
+};
+
+/// The data of a part in 0.3's REST.
+pub(super) const DATA: Names = Names {
+    wrong_type: "part_member_type",
+    known: &["data"],
+    ..NONE
 };
 
 /// The file of a 0.3 part; the last two are REST's names.
@@ -122,7 +187,13 @@ pub(super) const FILE: Names = Names {
         "fileWithBytes",
     ],
     foreign_to_0_3: &["fileWithUri", "fileWithBytes"],
-    foreign_to_1_0: &[],
+    foreign_to_rest_0_3: &["bytes", "uri"],
+    original: &[
+        ("file_with_uri", "fileWithUri"),
+        ("file_with_bytes", "fileWithBytes"),
+        ("mime_type", "mimeType"),
+    ],
+    ..NONE
 };
 
 /// A push configuration within a send or within 0.3's Create.
@@ -130,7 +201,8 @@ pub(super) const PUSH_CONFIG: Names = Names {
     wrong_type: "push_config_type",
     known: &["tenant", "id", "taskId", "url", "token", "authentication"],
     foreign_to_0_3: &["taskId"],
-    foreign_to_1_0: &[],
+    foreign_to_rest_0_3: &["taskId"],
+    ..NONE
 };
 
 /// How an agent authenticates to a webhook.
@@ -139,19 +211,18 @@ pub(super) const AUTHENTICATION: Names = Names {
     known: &["scheme", "schemes", "credentials"],
     foreign_to_0_3: &["scheme"],
     foreign_to_1_0: &["schemes"],
+    foreign_to_rest_0_3: &["scheme"],
+    ..NONE
 };
 
 /// Parameters of GetTask, CancelTask, SubscribeToTask.
 pub(super) const TASK: Names = Names {
-    wrong_type: "params_type",
     known: &["id", "historyLength", "metadata", "tenant"],
-    foreign_to_0_3: &[],
-    foreign_to_1_0: &[],
+    ..NONE
 };
 
 /// Parameters of ListTasks, which 0.3 does not have.
 pub(super) const LIST: Names = Names {
-    wrong_type: "params_type",
     known: &[
         "contextId",
         "status",
@@ -162,14 +233,12 @@ pub(super) const LIST: Names = Names {
         "includeArtifacts",
         "tenant",
     ],
-    foreign_to_0_3: &[],
-    foreign_to_1_0: &[],
+    ..NONE
 };
 
 /// Parameters of CreateTaskPushNotificationConfig: flat in 1.0, nested in 0.3; `config`,
 /// `configId` and `parent` are REST 0.3's.
 pub(super) const CREATE_PUSH: Names = Names {
-    wrong_type: "params_type",
     known: &[
         "taskId",
         "id",
@@ -192,12 +261,21 @@ pub(super) const CREATE_PUSH: Names = Names {
         "parent",
     ],
     foreign_to_1_0: &["pushNotificationConfig", "config", "configId", "parent"],
+    foreign_to_rest_0_3: &[
+        "taskId",
+        "id",
+        "url",
+        "token",
+        "authentication",
+        "pushNotificationConfig",
+    ],
+    original: &[("config_id", "configId")],
+    ..NONE
 };
 
 /// Parameters of GetTaskPushNotificationConfig and DeleteTaskPushNotificationConfig. `id` is the
 /// configuration in 1.0 and the task in 0.3.
 pub(super) const PUSH: Names = Names {
-    wrong_type: "params_type",
     known: &[
         "taskId",
         "id",
@@ -207,11 +285,11 @@ pub(super) const PUSH: Names = Names {
     ],
     foreign_to_0_3: &["taskId"],
     foreign_to_1_0: &["pushNotificationConfigId"],
+    ..NONE
 };
 
 /// Parameters of ListTaskPushNotificationConfigs.
 pub(super) const LIST_PUSH: Names = Names {
-    wrong_type: "params_type",
     known: &[
         "taskId",
         "id",
@@ -222,14 +300,39 @@ pub(super) const LIST_PUSH: Names = Names {
     ],
     foreign_to_0_3: &["taskId"],
     foreign_to_1_0: &["id"],
+    ..NONE
+};
+
+/// The `config` of 0.3's Create in REST. The names of a flat configuration do not belong here.
+pub(super) const TASK_PUSH_CONFIG: Names = Names {
+    wrong_type: "push_config_type",
+    known: &[
+        "name",
+        "pushNotificationConfig",
+        "id",
+        "taskId",
+        "url",
+        "token",
+        "authentication",
+    ],
+    foreign_to_rest_0_3: &["id", "taskId", "url", "token", "authentication"],
+    original: &[("push_notification_config", "pushNotificationConfig")],
+    ..NONE
+};
+
+/// The body of CancelTask and SubscribeToTask in REST, whose path has the id: 1.0 may repeat it,
+/// 0.3 as `name`.
+pub(super) const REST_TASK: Names = Names {
+    known: &["id", "historyLength", "metadata", "tenant", "name"],
+    foreign_to_1_0: &["name"],
+    foreign_to_rest_0_3: &["id", "historyLength"],
+    ..NONE
 };
 
 /// Parameters of GetExtendedAgentCard.
 pub(super) const CARD: Names = Names {
-    wrong_type: "params_type",
     known: &["tenant"],
-    foreign_to_0_3: &[],
-    foreign_to_1_0: &[],
+    ..NONE
 };
 
 /// The unknown members of one object, to see that no two fold alike.
@@ -316,12 +419,15 @@ mod tests {
             CONFIGURATION,
             MESSAGE,
             PART,
+            DATA,
             FILE,
             PUSH_CONFIG,
             AUTHENTICATION,
             TASK,
             LIST,
             CREATE_PUSH,
+            TASK_PUSH_CONFIG,
+            REST_TASK,
             PUSH,
             LIST_PUSH,
             CARD,
@@ -332,9 +438,21 @@ mod tests {
                     "{a}"
                 );
             }
-            for name in names.foreign_to_0_3.iter().chain(names.foreign_to_1_0) {
+            let foreign = [
+                names.foreign_to_0_3,
+                names.foreign_to_1_0,
+                names.foreign_to_rest_0_3,
+            ];
+            for name in foreign.into_iter().flatten() {
                 assert!(names.known.contains(name), "{name}");
             }
+            // A proto's name must be taken for the JSON name, or it would be refused as inexact.
+            for (original, name) in names.original {
+                assert!(names.known.contains(name), "{name}");
+                assert!(!names.foreign_to_rest_0_3.contains(name), "{name}");
+                assert!(fold_alike(original, name) || *original == "request");
+            }
+            assert!(names.known.len() <= 32, "one bit each");
         }
     }
 }

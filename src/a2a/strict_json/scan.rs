@@ -2,6 +2,7 @@
 
 use super::JsonFault;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A checked string within the input, without its quotes.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,11 @@ impl Text {
     /// Whether it holds escapes.
     pub(super) fn is_escaped(&self) -> bool {
         self.escaped
+    }
+
+    /// Where it stands.
+    pub(super) fn place(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
     }
 
     /// Its text as it stood.

@@ -170,8 +170,8 @@ pub static INTERFACE: Fields = Fields {
     fields: &[
         required(
             "binding",
-            Shape::Word(&["JSONRPC", "GRPC"]),
-            "its protocol binding: `JSONRPC` or `GRPC`",
+            Shape::Word(&["JSONRPC", "HTTP+JSON", "GRPC"]),
+            "its protocol binding: `JSONRPC`, `HTTP+JSON` or `GRPC`",
         ),
         required(
             "version",

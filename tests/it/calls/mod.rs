@@ -8,6 +8,7 @@ mod isolation;
 mod json_rpc;
 mod recorded;
 mod replies;
+mod rest;
 mod selectors;
 mod skills;
 mod strict;

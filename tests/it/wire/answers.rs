@@ -92,7 +92,58 @@ fn every_answer_is_whole_in_every_form() {
             "no id without a dialect"
         );
         assert_eq!(render(fault, V1_0, None).content_type, "application/json");
+        let rest = |version| {
+            let binding = Binding::Rest;
+            let answer = render(fault, Some(Dialect { binding, version }), Some("7"));
+            assert_eq!(answer.content_type, "application/json");
+            assert_eq!(answer.status, entry.rest_status);
+            serde_json::from_slice::<Value>(&answer.body).unwrap()
+        };
+        let expected = json!({"error": {
+            "code": entry.rest_status, "status": entry.status, "message": entry.message,
+            "details": details,
+        }});
+        assert_eq!(rest(Version::V1_0), expected);
+        let expected = json!({
+            "type": entry.error_type, "code": entry.code_0_3, "message": entry.message,
+        });
+        assert_eq!(rest(Version::V0_3), expected);
     }
+}
+
+/// The Python client of 0.3 raises what `type` names, and falls back on the status otherwise: a
+/// name that it knows must be that of the same error.
+#[test]
+fn error_types_of_rest_0_3_are_those_that_its_clients_know() {
+    let known = [
+        ("TaskNotFoundError", -32001),
+        ("TaskNotCancelableError", -32002),
+        ("PushNotificationNotSupportedError", -32003),
+        ("UnsupportedOperationError", -32004),
+        ("ContentTypeNotSupportedError", -32005),
+        ("InvalidAgentResponseError", -32006),
+        ("ExtendedAgentCardNotConfiguredError", -32007),
+        ("VersionNotSupportedError", -32009),
+        ("InvalidRequestError", -32600),
+        ("MethodNotFoundError", -32601),
+        ("InvalidParamsError", -32602),
+        ("InternalError", -32603),
+        ("JSONParseError", -32700),
+    ];
+    for &fault in Fault::ALL {
+        let entry = fault.entry();
+        let code = known.iter().find(|(name, _)| *name == entry.error_type);
+        if let Some((name, code)) = code {
+            assert_eq!(entry.code, *code, "{name}");
+        } else {
+            // One of ours: the status says it, and no client takes it for an error of the agent.
+            assert!(entry.domain == "portcullis", "{}", entry.error_type);
+            assert!(entry.rest_status >= 401, "{}", entry.error_type);
+        }
+    }
+    // The Python client asks again by GET only if it does not know the error.
+    let entry = Fault::MethodNotAllowed.entry();
+    assert!(known.iter().all(|(name, _)| *name != entry.error_type));
 }
 
 #[test]

@@ -38,6 +38,7 @@ const MEMBERS: [&str; 16] = [
 fn rules() -> ReadRules {
     ReadRules {
         versions: BOTH,
+        tenants: false,
         skills: selectors(&json!([{"metadata": "skillId"}, {"metadata": "skill_id"}])),
     }
 }
