@@ -29,6 +29,7 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
         ownership: outside.ownership,
         resolver: outside.resolver,
         metrics: Arc::new(Metrics::new()?),
+        keys: None,
         instance: outside.instance,
     };
     let gate = Gate::new(ports, fixture.snapshot);

@@ -22,6 +22,8 @@ const TOTAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The HTTP client for cards.
 pub struct CardFetcher {
     client: Client,
+    connect: Duration,
+    total: Duration,
 }
 
 /// Why the client could not be made.
@@ -75,7 +77,11 @@ impl CardFetcher {
             .timeout(total)
             .build()
             .map_err(|error| CardFetcherError(error.to_string()))?;
-        Ok(CardFetcher { client })
+        Ok(CardFetcher {
+            client,
+            connect,
+            total,
+        })
     }
 
     /// One request; `Ok(None)` sends on to the next path.
@@ -111,12 +117,7 @@ impl CardFetcher {
             }
             status => return Err(FetchFailureKind::Status(status.as_u16())),
         }
-        let encoded = response
-            .headers()
-            .get_all(CONTENT_ENCODING)
-            .iter()
-            .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-        if encoded {
+        if is_encoded(&response) {
             return Err(FetchFailureKind::Encoded);
         }
         let etag = response.headers().get(ETAG);
@@ -157,6 +158,51 @@ impl CardSource for CardFetcher {
             kind: FetchFailureKind::NotFound,
         })
     }
+
+    async fn key_set(&self, url: &str, request_id: RequestId) -> Result<Bytes, FetchFailureKind> {
+        // Made each time: few agents need it, and a machine without roots must still start.
+        let client = key_set_client(self.connect, self.total)?;
+        let request = client
+            .get(url)
+            .header("Portcullis-Purpose", "keys")
+            .header("Portcullis-Request-Id", request_id.as_str())
+            .header(ACCEPT, "application/json")
+            .header(ACCEPT_ENCODING, "identity");
+        let response = request.send().await.map_err(|error| classify(&error))?;
+        match response.status() {
+            StatusCode::OK => {}
+            status if status.is_redirection() => {
+                return Err(FetchFailureKind::Redirected(status.as_u16()));
+            }
+            status => return Err(FetchFailureKind::Status(status.as_u16())),
+        }
+        if is_encoded(&response) {
+            return Err(FetchFailureKind::Encoded);
+        }
+        read_body(response).await
+    }
+}
+
+fn is_encoded(response: &Response) -> bool {
+    let codings = response.headers().get_all(CONTENT_ENCODING);
+    codings
+        .iter()
+        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// The client for key sets, which are on hosts of others: it trusts the machine's roots.
+fn key_set_client(connect: Duration, total: Duration) -> Result<Client, FetchFailureKind> {
+    Client::builder()
+        .no_proxy()
+        .https_only(true)
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .referer(false)
+        .pool_max_idle_per_host(0)
+        .connect_timeout(connect)
+        .timeout(total)
+        .build()
+        .map_err(|_| FetchFailureKind::Unreachable)
 }
 
 fn classify(error: &reqwest::Error) -> FetchFailureKind {

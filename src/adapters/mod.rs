@@ -11,6 +11,7 @@
 pub mod card_fetch;
 pub mod clock;
 pub mod journal;
+pub mod key_files;
 pub mod ownership_memory;
 pub mod random;
 pub mod resolver;

@@ -6,6 +6,7 @@ use super::upkeep::{self, CardRefresh};
 use crate::adapters::card_fetch::{CardFetcher, CardFetcherError};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::journal::{FileJournal, OpenError, Settings};
+use crate::adapters::key_files::{KeyFileError, open};
 use crate::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use crate::adapters::random::SystemRandom;
 use crate::adapters::resolver::SystemResolver;
@@ -13,10 +14,11 @@ use crate::admin::health::{Cause, HealthView, Reason, respond};
 use crate::config::check::Loaded;
 use crate::config::snapshot::Snapshot;
 use crate::config::watch::Reloader;
-use crate::pipeline::Gate;
+use crate::pipeline::cards::CardNoticeKind;
 use crate::pipeline::gate::Ports;
 use crate::pipeline::metrics::Metrics;
 use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random, Resolver};
+use crate::pipeline::{Gate, OwnKeys};
 use crate::proxy::app::Door;
 use crate::proxy::limits::Connections;
 use crate::proxy::listen::{Bound, bind};
@@ -39,6 +41,8 @@ pub enum StartError {
     Journal(OpenError),
     /// The client for cards cannot be made.
     Cards(CardFetcherError),
+    /// A key of ours is not there.
+    Keys(KeyFileError),
     /// Metrics cannot be made.
     Metrics(String),
 }
@@ -52,6 +56,7 @@ impl fmt::Display for StartError {
             ),
             StartError::Journal(error) => error.fmt(f),
             StartError::Cards(error) => error.fmt(f),
+            StartError::Keys(error) => error.fmt(f),
             StartError::Metrics(error) => write!(f, "cannot set up metrics: {error}"),
         }
     }
@@ -173,7 +178,12 @@ impl Server {
             resolver,
             instance,
         } = outside;
+        let keys = match loaded.snapshot.keys.card_file() {
+            Some((file, make)) => Some(OwnKeys::new(open(&file, make).map_err(StartError::Keys)?)),
+            None => None,
+        };
         let ports = Ports {
+            keys,
             clock,
             random,
             journal,
@@ -298,6 +308,13 @@ fn operators(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> Arc
             reasons.push(reason(Cause::Reload, "", why));
         }
         let metrics = || {
+            for (agent, metrics) in live.snapshot.agents.iter().zip(&live.agents) {
+                let notices = live.cards.notices_of(agent.index);
+                for label in CardNoticeKind::LABELS {
+                    let count = notices.iter().filter(|n| n.label() == label).count();
+                    metrics.set_card_drift(label, count);
+                }
+            }
             for issuer in &live.snapshot.issuers {
                 gate.metrics
                     .set_issuer_keys_age(&issuer.name, gate.files_age());

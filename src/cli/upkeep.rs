@@ -1,7 +1,7 @@
 //! What a running gateway does by itself: keeping cards fresh, looking for a new configuration.
 
 use crate::config::watch::{INTERVAL, Look, Reloader};
-use crate::pipeline::cards::{CardSource, Observe, RefreshPorts, run_refresh};
+use crate::pipeline::cards::{CardSource, Observe, Observed, RefreshPorts, run_refresh};
 use crate::pipeline::{Gate, Live};
 use crate::source::Severity;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,7 +65,10 @@ impl CardRefresh {
 
     fn observer(&self, live: Arc<Live>) -> Observe {
         let gate = self.gate.clone();
-        Arc::new(move |agent, change, fetch| gate.record_card(&live, agent, change, fetch))
+        Arc::new(move |agent, observed| match observed {
+            Observed::Card(change, fetch) => gate.record_card(&live, agent, change, fetch),
+            Observed::KeySet(fetch, error) => gate.record_key_set(&live, agent, fetch, error),
+        })
     }
 }
 

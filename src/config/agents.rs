@@ -1,11 +1,14 @@
 //! `agents`: what is guarded, and where callers find it.
 
 use super::address::{HttpUrl, parse_url};
+use super::capture::Capture;
 use super::check::{list_of, name_of, unique, words};
 use super::document;
 use super::path::canonical;
-use super::snapshot::{Agent, Backend, BackendPath, Contexts, Interfaces, Limits, Listener};
-use super::{grpc, interfaces, skills};
+use super::snapshot::{
+    Agent, Backend, BackendPath, Contexts, Interfaces, Limits, Listener, SigningKeys,
+};
+use super::{cards, grpc, interfaces, skills};
 use crate::source::{Kind, Mapping, Value, codes};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,7 +37,12 @@ const LIMITS: Limits = Limits {
 };
 
 /// Reads all agents.
-pub(super) fn read(value: &Value<'_, '_>, listeners: &[Arc<Listener>]) -> Vec<Arc<Agent>> {
+pub(super) fn read(
+    value: &Value<'_, '_>,
+    capture: &Capture,
+    listeners: &[Arc<Listener>],
+    keys: &SigningKeys,
+) -> Vec<Arc<Agent>> {
     let mut names = HashMap::new();
     let mut doors = grpc::Doors::new(listeners);
     let mut agents = Vec::new();
@@ -56,7 +64,9 @@ pub(super) fn read(value: &Value<'_, '_>, listeners: &[Arc<Listener>]) -> Vec<Ar
         if let (Some(place), Some(route)) = (place, &route) {
             routes.push((place, route.clone(), name.clone()));
         }
-        let mut agent = one(&fields, agents.len(), name, route.unwrap_or_default());
+        cards::needs_key(&fields, keys);
+        let route = route.unwrap_or_default();
+        let mut agent = one(&fields, capture, agents.len(), name, route);
         agent.grpc = fields.get("grpc").and_then(|v| doors.read(&v, &agent.name));
         grpc::reachable(&fields, &agent);
         agents.push(Arc::new(agent));
@@ -65,7 +75,13 @@ pub(super) fn read(value: &Value<'_, '_>, listeners: &[Arc<Listener>]) -> Vec<Ar
     agents
 }
 
-fn one(fields: &Mapping<'_, '_>, index: usize, name: Box<str>, route: Box<str>) -> Agent {
+fn one(
+    fields: &Mapping<'_, '_>,
+    capture: &Capture,
+    index: usize,
+    name: Box<str>,
+    route: Box<str>,
+) -> Agent {
     let flag = |name, default| {
         let value = fields.get(name).and_then(|v: Value<'_, '_>| v.boolean());
         value.unwrap_or(default)
@@ -78,6 +94,9 @@ fn one(fields: &Mapping<'_, '_>, index: usize, name: Box<str>, route: Box<str>) 
         .get("skills")
         .map(|v| list_of(&v))
         .unwrap_or_default();
+    let public_skills = fields
+        .get("public_skills")
+        .map(|v| cards::public_skills(&v, &skills));
     let interfaces = fields
         .get("interfaces")
         .map(|v| interfaces::read(&v, &url_path));
@@ -113,6 +132,11 @@ fn one(fields: &Mapping<'_, '_>, index: usize, name: Box<str>, route: Box<str>) 
             .get("also_origins")
             .map(|v| origins(&v))
             .unwrap_or_default(),
+        verify: fields
+            .get("verify")
+            .and_then(|v| cards::verify(&v, capture)),
+        sign: flag("sign", false),
+        public_skills,
         limits: fields.get("limits").map_or(LIMITS, |v| limits(&v)),
     }
 }

@@ -87,6 +87,10 @@ impl Capture {
         let patterns: Vec<String> = elements(policies).filter_map(text).collect();
         let keys: Vec<String> = elements(document.root.get("issuers"))
             .filter_map(|issuer| issuer.get("keys")?.get("file"))
+            .chain(
+                elements(document.root.get("agents"))
+                    .filter_map(|agent| agent.get("verify")?.get("keys")?.get("file")),
+            )
             .filter_map(text)
             .collect();
         for pattern in patterns {

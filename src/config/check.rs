@@ -7,8 +7,8 @@ use super::capture::Capture;
 use super::document;
 use super::policies::PolicyFiles;
 use super::route::Routes;
-use super::snapshot::{Admin, Audit, Durability, Listener, Ownership, Snapshot};
-use super::{agents, issuers, listeners, ownership, policies};
+use super::snapshot::{Admin, Audit, Durability, Listener, Ownership, SigningKeys, Snapshot};
+use super::{agents, cards, issuers, listeners, ownership, policies};
 use crate::source::tree::clip;
 use crate::source::{Kind, Problems, Value, Walker, codes};
 use std::collections::HashMap;
@@ -34,6 +34,7 @@ pub struct Running {
     admin: SocketAddr,
     ownership: Ownership,
     audit: Audit,
+    keys: SigningKeys,
 }
 
 impl From<&Snapshot> for Running {
@@ -43,6 +44,7 @@ impl From<&Snapshot> for Running {
             admin: snapshot.admin.bind,
             ownership: snapshot.ownership,
             audit: snapshot.audit.clone(),
+            keys: snapshot.keys.clone(),
         }
     }
 }
@@ -127,9 +129,15 @@ impl Reader<'_> {
                 "add `issuers`",
             );
         }
+        let place = fields.get("keys");
+        let keys = place.as_ref().map(|v| cards::signing_keys(v, self.capture));
+        let keys = keys.unwrap_or_default();
+        if self.running.is_some_and(|r| r.keys != keys) {
+            restart(place.as_ref().unwrap_or(root), "where our own keys are");
+        }
         let agents = fields
             .get("agents")
-            .map(|v| agents::read(&v, &listeners))
+            .map(|v| agents::read(&v, self.capture, &listeners, &keys))
             .unwrap_or_default();
         let policies = fields.get("policies");
         if policies.is_none() {
@@ -173,6 +181,7 @@ impl Reader<'_> {
             policy_names: std::mem::take(&mut policies.names),
             ownership,
             audit,
+            keys,
         };
         (Some(snapshot), policies)
     }

@@ -6,7 +6,9 @@
 mod agent;
 mod issuer;
 
-pub use agent::{AGENT, BACKEND, BACKEND_PATH, GRPC, INTERFACE, LIMITS, ROUTE, SKILL_FROM};
+pub use agent::{
+    AGENT, BACKEND, BACKEND_PATH, GRPC, INTERFACE, LIMITS, OWN_KEY, ROUTE, SKILL_FROM, VERIFY,
+};
 pub use issuer::{CLAIM, GRANT, ISSUER, KEYS};
 
 use crate::source::shape::{Fields, Shape, optional, required};
@@ -50,6 +52,11 @@ pub static GATEWAY: Fields = Fields {
             Shape::Object(&OWNERSHIP),
             "where it is kept whose task is whose; default: in memory",
         ),
+        optional(
+            "keys",
+            Shape::Object(&SIGNING_KEYS),
+            "our own private keys; replicas share them",
+        ),
         required(
             "audit",
             Shape::Object(&AUDIT),
@@ -57,7 +64,6 @@ pub static GATEWAY: Fields = Fields {
         ),
     ],
     later: &[
-        ("keys", "remove it; nothing is signed yet"),
         (
             "telemetry",
             "remove it; metrics are at `/metrics` of the admin listener",
@@ -190,6 +196,30 @@ pub static MEMORY: Fields = Fields {
     doc: "No settings.",
     fields: &[],
     later: &[],
+};
+
+/// `keys`.
+pub static SIGNING_KEYS: Fields = Fields {
+    title: "signing_keys",
+    doc: "Our own private keys; their public parts are at `/.well-known/jwks.json`. Changing it needs a restart.",
+    fields: &[
+        optional(
+            "dir",
+            Shape::Text,
+            "directory of the keys that no other line names; they are made on the first start",
+        ),
+        optional(
+            "card",
+            Shape::Object(&OWN_KEY),
+            "the key that signs cards: Ed25519, PKCS#8 PEM; it must be there",
+        ),
+    ],
+    later: &[
+        ("assertion", "remove it; nothing is asserted to agents yet"),
+        ("checkpoint", "remove it; checkpoints are not signed yet"),
+        ("fingerprint", "remove it; the key is made at each start"),
+        ("page_token", "remove it; there are no page tokens yet"),
+    ],
 };
 
 /// `audit`.

@@ -7,6 +7,7 @@
 mod address;
 mod agents;
 pub mod capture;
+mod cards;
 pub mod check;
 pub mod document;
 mod grpc;

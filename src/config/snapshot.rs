@@ -4,7 +4,8 @@ pub use crate::a2a::card::Interface;
 
 use super::route::Routes;
 use crate::a2a::skill_rules::SkillRules;
-use crate::identity::issuer::IssuerConfig;
+use crate::identity::issuer::{Algorithm, IssuerConfig};
+use crate::identity::keys::KeySet;
 use crate::policy::PolicySet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,6 +39,41 @@ pub struct Snapshot {
     pub ownership: Ownership,
     /// The journal's settings.
     pub audit: Audit,
+    /// Where our own private keys are.
+    pub keys: SigningKeys,
+}
+
+/// Where our own private keys are; changing it needs a restart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SigningKeys {
+    /// Directory of keys that are made on the first start.
+    pub dir: Option<PathBuf>,
+    /// The key that signs cards, which must be there.
+    pub card: Option<PathBuf>,
+}
+
+impl SigningKeys {
+    /// The file of the key that signs cards, and whether it is made when it is not there.
+    pub fn card_file(&self) -> Option<(PathBuf, bool)> {
+        match (&self.card, &self.dir) {
+            (Some(file), _) => Some((file.clone(), false)),
+            (None, Some(dir)) => Some((dir.join("card.pem"), true)),
+            (None, None) => None,
+        }
+    }
+}
+
+/// Whose signature an agent's card has.
+#[derive(Debug, Clone)]
+pub struct Verify {
+    /// Public keys whose signatures count.
+    pub keys: Arc<KeySet>,
+    /// URLs of further key sets, by which signatures may name them (`jku`).
+    pub key_sets: Vec<Box<str>>,
+    /// Whether a card without a signature that counts is not published.
+    pub required: bool,
+    /// Algorithms that count.
+    pub algorithms: Vec<Algorithm>,
 }
 
 /// A policy file as it was read.
@@ -110,6 +146,12 @@ pub struct Agent {
     /// Other origins by which the agent names itself in its card: scheme and authority, lower
     /// case, without the scheme's own port.
     pub also_origins: Vec<Box<str>>,
+    /// Whose signature its card has; `None`: signatures are not looked at.
+    pub verify: Option<Verify>,
+    /// Whether its published card is signed with our key.
+    pub sign: bool,
+    /// The skills that its public card shows; `None`: all that policy could allow anybody.
+    pub public_skills: Option<Vec<Box<str>>>,
     /// Limits.
     pub limits: Limits,
 }

@@ -57,6 +57,15 @@ pub struct KeySet {
     by_kid: HashMap<Box<str>, usize>,
 }
 
+/// Shows the names of its keys.
+impl fmt::Debug for KeySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.keys.iter().map(|k| &k.kid))
+            .finish()
+    }
+}
+
 /// Why a whole document is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySetFault {
@@ -314,7 +323,7 @@ fn purpose(entry: &Value) -> Result<(), Unusable> {
 }
 
 /// RFC 7638: SHA-256 over the required members, which the caller has put into canonical form.
-fn thumbprint(canonical: &str) -> [u8; 32] {
+pub(super) fn thumbprint(canonical: &str) -> [u8; 32] {
     let mut print = [0; 32];
     let digest = digest::digest(&digest::SHA256, canonical.as_bytes());
     for (to, from) in print.iter_mut().zip(digest.as_ref()) {

@@ -14,6 +14,7 @@ mod header;
 pub mod issuer;
 pub mod keys;
 pub mod principal;
+pub mod signing_key;
 mod token;
 pub mod transport;
 
@@ -21,3 +22,4 @@ pub use accept::{Issuers, KeyNote, Refused, accept, still_good};
 pub use explain::{Finding, explain};
 pub use fault::{Answer, TokenFault};
 pub use principal::{ClaimState, ClaimValue, Principal};
+pub use signing_key::SigningKey;

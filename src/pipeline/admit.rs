@@ -67,6 +67,7 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
         }
         | Place::Backend { .. } => Grant::Full,
         Place::Card(_)
+        | Place::KeySet
         | Place::NoCard
         | Place::Health(_)
         | Place::Unserved { .. }

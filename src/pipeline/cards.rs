@@ -5,27 +5,27 @@
 
 mod outcome;
 mod refresh;
+mod signing;
+mod slot;
 mod state;
 
 pub use outcome::{
     CardTarget, CardTrouble, FetchFacts, FetchFailure, FetchFailureKind, FetchOutcome, Known,
 };
-pub use refresh::{CardSource, Observe, RefreshPorts, run_refresh};
+pub use refresh::{CardSource, Observe, Observed, RefreshPorts, run_refresh};
+pub use signing::NamedKeys;
 pub use state::{CardChange, CardNotice, CardNoticeKind, CardState, CardView, Current};
 
 use super::ports::{Random, UnixMillis};
-use crate::a2a::card::{
-    CardFault, Interface, Promises, Publication, Published, SecuritySchemes, rewrite, rewrite_reply,
-};
+use crate::a2a::card::{CardFault, Interface, named_key_sets};
 use crate::a2a::{Binding, Dialect, Operation, Version};
-use crate::config::snapshot::{Agent, Backend, Interfaces, Snapshot};
-use crate::policy::{Asked, AskedSkill, PolicySet, could_allow};
-use arc_swap::ArcSwap;
+use crate::config::snapshot::{Backend, Snapshot};
+use crate::identity::SigningKey;
 use bytes::Bytes;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock};
+use slot::Slot;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::Notify;
 
 /// What the gateway proxies, and so may offer in a card.
 pub const OFFERED: [Dialect; 4] = [
@@ -47,9 +47,6 @@ pub const OFFERED: [Dialect; 4] = [
     },
 ];
 
-/// The schemes that callers must use.
-static SCHEMES: LazyLock<SecuritySchemes> = LazyLock::new(SecuritySchemes::default);
-
 /// The operations that a skill is for.
 pub(super) const MESSAGES: [Operation; 2] =
     [Operation::SendMessage, Operation::SendStreamingMessage];
@@ -64,33 +61,22 @@ pub struct CardStore {
     slots: Vec<Slot>,
 }
 
-struct Slot {
-    agent: Arc<Agent>,
-    policy: Arc<PolicySet>,
-    promises: Promises,
-    public_base: Box<str>,
-    /// What the operator listed; empty for `interfaces: auto`.
-    listed: Arc<[Interface]>,
-    state: ArcSwap<CardState>,
-    /// Attempts since the last good answer.
-    failures: AtomicU32,
-    refresh: Notify,
-}
-
 impl CardStore {
     /// The store of a new generation.
     ///
     /// Cards of agents whose backend is the same are carried over from `previous` and rewritten
-    /// for the new configuration. Cards name the public URL of the first listener.
+    /// for the new configuration. Cards name the public URL of the first listener. `key` signs the
+    /// cards that are to be signed.
     pub fn for_snapshot(
         snapshot: &Snapshot,
         previous: Option<&CardStore>,
+        key: Option<&Arc<SigningKey>>,
         now: UnixMillis,
     ) -> CardStore {
         let base = snapshot.listeners.first();
         let base = base.map_or("", |listener| &listener.public_url);
         let slots = snapshot.agents.iter().map(|agent| {
-            let slot = Slot::new(agent, &snapshot.policy, base, now);
+            let slot = Slot::new(agent, &snapshot.policy, key, base, now);
             let old = previous.and_then(|store| {
                 store.slots.iter().find(|old| {
                     old.agent.name == agent.name && same_source(&old.agent.backend, &agent.backend)
@@ -161,8 +147,7 @@ impl CardStore {
         shows: &dyn Fn(Option<&str>) -> bool,
     ) -> Result<Bytes, CardFault> {
         let slot = self.slots.get(agent).ok_or(CardFault::NotACard)?;
-        let reachable = slot.interfaces();
-        rewrite_reply(binding, reply, &slot.publication(Some(&reachable), shows))
+        slot.extended(binding, reply, shows)
     }
 
     /// Where the agent's card is asked for.
@@ -185,10 +170,30 @@ impl CardStore {
         }
     }
 
-    /// Takes in what came of a fetch.
-    pub fn apply(&self, agent: usize, outcome: FetchOutcome, now: UnixMillis) -> CardChange {
+    /// The key sets that the signatures of a fetched card name and that may be fetched for it.
+    pub fn key_sets(&self, agent: usize, outcome: &FetchOutcome) -> Vec<Box<str>> {
+        let verify = self.slots.get(agent).and_then(|s| s.agent.verify.as_ref());
+        let (Some(verify), FetchOutcome::Fetched { body, .. }) = (verify, outcome) else {
+            return Vec::new();
+        };
+        if verify.key_sets.is_empty() {
+            return Vec::new();
+        }
+        let named = named_key_sets(body);
+        let allowed = verify.key_sets.iter();
+        allowed.filter(|url| named.contains(url)).cloned().collect()
+    }
+
+    /// Takes in what came of a fetch, and the key sets that were fetched for it.
+    pub fn apply(
+        &self,
+        agent: usize,
+        outcome: FetchOutcome,
+        named: NamedKeys,
+        now: UnixMillis,
+    ) -> CardChange {
         match self.slots.get(agent) {
-            Some(slot) => slot.apply(outcome, now),
+            Some(slot) => slot.apply(outcome, named, now),
             None => CardChange::Unchanged,
         }
     }
@@ -225,6 +230,14 @@ impl CardStore {
         }
     }
 
+    /// What operators should hear of one agent's card.
+    pub fn notices_of(&self, agent: usize) -> Vec<CardNoticeKind> {
+        match self.slots.get(agent) {
+            Some(slot) => slot.notices(),
+            None => Vec::new(),
+        }
+    }
+
     /// Everything about cards that readiness and operators should hear of.
     pub fn notices(&self) -> Vec<CardNotice> {
         let notices = self.slots.iter().flat_map(|slot| {
@@ -234,227 +247,6 @@ impl CardStore {
             })
         });
         notices.collect()
-    }
-}
-
-impl Slot {
-    fn new(agent: &Arc<Agent>, policy: &Arc<PolicySet>, base: &str, now: UnixMillis) -> Slot {
-        let listed = match &agent.interfaces {
-            Interfaces::Auto => Arc::from([]),
-            Interfaces::Listed(listed) => Arc::from(listed.as_slice()),
-        };
-        Slot {
-            public_base: format!("{base}{}", agent.route).into_boxed_str(),
-            listed,
-            state: ArcSwap::from_pointee(CardState::Absent {
-                since: now,
-                reason: CardTrouble::NotAsked,
-            }),
-            failures: AtomicU32::new(0),
-            refresh: Notify::new(),
-            promises: promises(policy, agent),
-            policy: Arc::clone(policy),
-            agent: Arc::clone(agent),
-        }
-    }
-
-    /// The card for strangers: skills that nobody could ever be allowed are not shown.
-    fn rewrite(&self, upstream: &[u8]) -> Result<Published, CardFault> {
-        let shows = |id: Option<&str>| self.could_send(id);
-        rewrite(upstream, &self.publication(None, &shows))
-    }
-
-    fn could_send(&self, skill: Option<&str>) -> bool {
-        let skill = skill.map_or(AskedSkill::Unknown, AskedSkill::Known);
-        MESSAGES.into_iter().any(|operation| {
-            let asked = Asked::Operation(operation);
-            could_allow(&self.policy, self.agent.index, asked, skill)
-        })
-    }
-
-    fn publication<'a>(
-        &'a self,
-        reachable: Option<&'a [Interface]>,
-        shows: &'a dyn Fn(Option<&str>) -> bool,
-    ) -> Publication<'a> {
-        let backend = &self.agent.backend;
-        let listed = match &self.agent.interfaces {
-            Interfaces::Auto => None,
-            Interfaces::Listed(listed) => Some(listed.as_slice()),
-        };
-        Publication {
-            public_base: &self.public_base,
-            backend_host: &backend.host,
-            backend_port: backend.port,
-            backend_base_path: &backend.base_path,
-            also_origins: &self.agent.also_origins,
-            listed,
-            schemes: &SCHEMES,
-            offered: &OFFERED,
-            reachable,
-            promises: self.promises,
-            shows,
-        }
-    }
-
-    fn take_over(&self, old: &Slot, now: UnixMillis) {
-        let state = old.state.load();
-        if let CardState::Current(current) = &**state {
-            match self.rewrite(&current.upstream) {
-                Ok(published) => {
-                    let next = current.with(published, now);
-                    self.state.store(Arc::new(CardState::Current(next)));
-                }
-                // The old form names what the new configuration may not: it is no last good card.
-                Err(fault) => self.state.store(Arc::new(CardState::Withheld {
-                    since: now,
-                    reason: CardTrouble::Fault(fault),
-                })),
-            }
-        } else {
-            self.state.store(Arc::clone(&state));
-        }
-    }
-
-    fn apply(&self, outcome: FetchOutcome, now: UnixMillis) -> CardChange {
-        let state = self.state.load_full();
-        let (body, etag, path) = match outcome {
-            FetchOutcome::Fetched { body, etag, path } => (body, etag, path),
-            FetchOutcome::Failed(failure) => {
-                return self.fail(&state, CardTrouble::Fetch(failure), now);
-            }
-            FetchOutcome::NotModified => {
-                return match &*state {
-                    CardState::Current(current) => {
-                        self.failures.store(0, Ordering::Relaxed);
-                        self.state.store(Arc::new(CardState::Current(Current {
-                            fetched_at: now,
-                            kept: None,
-                            ..current.clone()
-                        })));
-                        CardChange::Unchanged
-                    }
-                    // Nobody was asked conditionally, so 304 is no answer.
-                    CardState::Absent { .. } | CardState::Withheld { .. } => {
-                        let failure = FetchFailure {
-                            path: "".into(),
-                            kind: FetchFailureKind::Status(304),
-                        };
-                        self.fail(&state, CardTrouble::Fetch(failure), now)
-                    }
-                };
-            }
-        };
-        let published = match self.rewrite(&body) {
-            Ok(published) => published,
-            Err(fault) => return self.fail(&state, CardTrouble::Fault(fault), now),
-        };
-        self.failures.store(0, Ordering::Relaxed);
-        let (mut next, change) = match &*state {
-            CardState::Current(current) => {
-                let next = current.with(published, now);
-                let change = if Arc::ptr_eq(&next.published, &current.published) {
-                    CardChange::Unchanged
-                } else {
-                    CardChange::Changed {
-                        before: Arc::clone(&current.published),
-                        after: Arc::clone(&next.published),
-                    }
-                };
-                (next, change)
-            }
-            CardState::Absent { .. } | CardState::Withheld { .. } => {
-                let next = Current::first(published, now);
-                let change = CardChange::Installed(Arc::clone(&next.published));
-                (next, change)
-            }
-        };
-        next.fetched_at = now;
-        next.kept = None;
-        next.upstream = body;
-        next.upstream_etag = etag;
-        next.path = path;
-        self.state.store(Arc::new(CardState::Current(next)));
-        change
-    }
-
-    fn fail(&self, state: &CardState, reason: CardTrouble, now: UnixMillis) -> CardChange {
-        let failures = self.failures.load(Ordering::Relaxed);
-        self.failures
-            .store(failures.saturating_add(1), Ordering::Relaxed);
-        match state {
-            CardState::Current(current) => {
-                let since = current.kept.as_ref().map_or(now, |(since, _)| *since);
-                self.state.store(Arc::new(CardState::Current(Current {
-                    kept: Some((since, reason.clone())),
-                    ..current.clone()
-                })));
-                CardChange::Kept(reason)
-            }
-            CardState::Absent { since, .. } | CardState::Withheld { since, .. } => {
-                let (since, reason_kept) = (*since, reason.clone());
-                if reason.withholds() {
-                    self.state.store(Arc::new(CardState::Withheld {
-                        since,
-                        reason: reason_kept,
-                    }));
-                    CardChange::Withheld(reason)
-                } else {
-                    self.state.store(Arc::new(CardState::Absent {
-                        since,
-                        reason: reason_kept,
-                    }));
-                    CardChange::Absent(reason)
-                }
-            }
-        }
-    }
-
-    fn interfaces(&self) -> Arc<[Interface]> {
-        if let Interfaces::Listed(_) = self.agent.interfaces {
-            return Arc::clone(&self.listed);
-        }
-        match &**self.state.load() {
-            CardState::Current(current) => Arc::clone(&current.interfaces),
-            CardState::Absent { .. } | CardState::Withheld { .. } => Arc::clone(&self.listed),
-        }
-    }
-
-    fn notices(&self) -> Vec<CardNoticeKind> {
-        let state = self.state.load();
-        let current = match &**state {
-            CardState::Absent { reason, .. } | CardState::Withheld { reason, .. } => {
-                return vec![CardNoticeKind::NoCard(reason.clone())];
-            }
-            CardState::Current(current) => current,
-        };
-        let kept = current.kept.iter();
-        let kept = kept.map(|(since, reason)| CardNoticeKind::LastGood(*since, reason.clone()));
-        let (listed, published) = (&self.agent.skills, &current.published.skills);
-        let unlisted = published.iter().filter(|skill| !listed.contains(skill));
-        let vanished = listed.iter().filter(|skill| !published.contains(skill));
-        kept.chain(unlisted.cloned().map(CardNoticeKind::SkillUnlisted))
-            .chain(vanished.cloned().map(CardNoticeKind::SkillVanished))
-            .collect()
-    }
-}
-
-/// What the gateway and the policy could let anybody do.
-fn promises(policy: &PolicySet, agent: &Agent) -> Promises {
-    let could = |operation, skill| {
-        let asked = Asked::Operation(operation);
-        could_allow(policy, agent.index, asked, skill)
-    };
-    let mut skills = agent.skills.iter().map(|id| AskedSkill::Known(id));
-    let streaming = |skill| could(Operation::SendStreamingMessage, skill);
-    Promises {
-        streaming: skills.any(streaming) || streaming(AskedSkill::Unknown),
-        push: policy.webhooks().any_for(agent.index)
-            && could(
-                Operation::CreateTaskPushNotificationConfig,
-                AskedSkill::NotAMessage,
-            ),
-        extended: could(Operation::GetExtendedAgentCard, AskedSkill::NotAMessage),
     }
 }
 

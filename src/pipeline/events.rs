@@ -1,10 +1,10 @@
 //! Records that are about the gateway itself: its configuration, and what it fetches.
 
-use super::cards::{CardChange, FetchFacts};
+use super::cards::{CardChange, CardNoticeKind, FetchFacts};
 use super::ports::RecordBody;
 use super::{Gate, Live};
 use crate::audit::record::{
-    CardChanged, ConfigChange, ConfigResult, Counts, Fetch, Head, Id, Millis, Purpose, Record,
+    CardChanged, ConfigChange, ConfigResult, Counts, Fetch, Head, Id, Ids, Millis, Purpose, Record,
     Refusals, Sha256, Time,
 };
 use aws_lc_rs::digest::{SHA256, digest};
@@ -50,20 +50,86 @@ impl Gate {
             path: Some(Id(&fetch.path)),
             http_status: fetch.http_status,
             bytes: fetch.bytes,
+            sha256: fetch.sha256.map(Sha256),
             ms: Millis(fetch.took),
             error,
         }));
+        live.agents
+            .get(agent.index)
+            .inspect(|metrics| metrics.card_fetched(change.label()));
         let (before, after) = match change {
             CardChange::Installed(after) => (None, Some(after)),
             CardChange::Changed { before, after } => (Some(before), Some(after)),
             CardChange::Withheld(_) => (None, None),
             CardChange::Unchanged | CardChange::Kept(_) | CardChange::Absent(_) => return,
         };
+        let notices = live.cards.notices_of(agent.index);
+        let ids = |pick: fn(&CardNoticeKind) -> Option<&str>| -> Vec<Box<str>> {
+            notices.iter().filter_map(pick).map(Box::from).collect()
+        };
+        let unlisted = ids(|kind| match kind {
+            CardNoticeKind::SkillUnlisted(id) => Some(id),
+            CardNoticeKind::SkillVanished(_)
+            | CardNoticeKind::InterfaceDropped(_)
+            | CardNoticeKind::Unproven(_)
+            | CardNoticeKind::NoCard(_)
+            | CardNoticeKind::LastGood(..) => None,
+        });
+        let vanished = ids(|kind| match kind {
+            CardNoticeKind::SkillVanished(id) => Some(id),
+            CardNoticeKind::SkillUnlisted(_)
+            | CardNoticeKind::InterfaceDropped(_)
+            | CardNoticeKind::Unproven(_)
+            | CardNoticeKind::NoCard(_)
+            | CardNoticeKind::LastGood(..) => None,
+        });
+        let dropped: Vec<Box<str>> = after
+            .iter()
+            .flat_map(|card| &card.dropped)
+            .map(|dropped| format!("{} {}", dropped.reason.label(), dropped.address).into())
+            .collect();
+        for notice in &notices {
+            tracing::warn!(agent = &*agent.name, "agent card: {notice}");
+        }
+        let attested = after.and_then(|card| card.attested.as_ref());
         self.note(Record::CardChanged(CardChanged {
             head: self.head(live),
             agent: &agent.name,
-            before: before.map(|card| sha256(&card.body)),
-            after: after.map(|card| sha256(&card.body)),
+            before: before.map(|card| Sha256(card.source)),
+            after: after.map(|card| Sha256(card.source)),
+            published: after.map(|card| sha256(&card.document.body)),
+            signature: attested.map(|attested| attested.label()),
+            skills_unlisted: Ids(&unlisted),
+            skills_vanished: Ids(&vanished),
+            dropped: Ids(&dropped),
+            error,
+        }));
+    }
+
+    /// Records a fetch of a key set for the signatures of an agent's card.
+    pub fn record_key_set(
+        &self,
+        live: &Live,
+        agent: usize,
+        fetch: &FetchFacts,
+        error: Option<&'static str>,
+    ) {
+        let Some(agent) = live.snapshot.agents.get(agent) else {
+            return;
+        };
+        if let Some(error) = error {
+            tracing::warn!(agent = &*agent.name, "key set `{}`: {error}", fetch.path);
+        }
+        self.note(Record::Fetch(Fetch {
+            head: self.head(live),
+            request_id: fetch.request_id.as_str(),
+            purpose: Purpose::Keys,
+            target: &agent.name,
+            path: Some(Id(&fetch.path)),
+            http_status: fetch.http_status,
+            bytes: fetch.bytes,
+            sha256: fetch.sha256.map(Sha256),
+            ms: Millis(fetch.took),
             error,
         }));
     }

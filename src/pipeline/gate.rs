@@ -3,6 +3,7 @@
 use super::cards::CardStore;
 use super::failures::Failures;
 use super::metrics::{AgentMetrics, Metrics};
+use super::own_keys::OwnKeys;
 use super::ports::{Clock, Journal, OwnershipStore, Random, Resolver, UnixMillis};
 use super::strangers::Strangers;
 use super::token_cache::TokenCache;
@@ -32,12 +33,14 @@ impl Live {
     fn new(
         snapshot: Snapshot,
         cards: Option<&CardStore>,
+        keys: Option<&OwnKeys>,
         metrics: &Metrics,
         now: UnixMillis,
     ) -> Live {
         let snapshot = Arc::new(snapshot);
+        let key = keys.map(|keys| &keys.card);
         Live {
-            cards: Arc::new(CardStore::for_snapshot(&snapshot, cards, now)),
+            cards: Arc::new(CardStore::for_snapshot(&snapshot, cards, key, now)),
             agents: snapshot
                 .agents
                 .iter()
@@ -66,6 +69,10 @@ pub struct Gate {
     pub resolver: Arc<dyn Resolver>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
+    /// Our own keys, if any are configured.
+    pub keys: Option<OwnKeys>,
+    /// When this gate was made.
+    pub started: UnixMillis,
     /// This process in records.
     pub instance: Box<str>,
     /// The key of token fingerprints (LG-2); of this process, so prints of two runs differ.
@@ -93,6 +100,8 @@ pub struct Ports {
     pub resolver: Arc<dyn Resolver>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
+    /// Our own keys, if any are configured.
+    pub keys: Option<OwnKeys>,
     /// This process in records.
     pub instance: Box<str>,
 }
@@ -107,22 +116,25 @@ impl Gate {
             ownership,
             resolver,
             metrics,
+            keys,
             instance,
         } = ports;
         metrics.set_generation(snapshot.generation);
-        let live = Live::new(snapshot, None, &metrics, clock.now());
+        let live = Live::new(snapshot, None, keys.as_ref(), &metrics, clock.now());
         let confirmed = millis(clock.monotonic());
         let mut secret = [0; 32];
         random.fill(&mut secret);
         Gate {
             fingerprints: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             live: ArcSwap::from_pointee(live),
+            started: clock.now(),
             clock,
             random,
             journal,
             ownership,
             resolver,
             metrics,
+            keys,
             instance,
             failures: Failures::default(),
             strangers: Strangers::default(),
@@ -137,6 +149,7 @@ impl Gate {
         let live = Live::new(
             snapshot,
             Some(&before.cards),
+            self.keys.as_ref(),
             &self.metrics,
             self.clock.now(),
         );

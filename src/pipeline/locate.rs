@@ -20,11 +20,16 @@ pub const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known
 /// one: no tenant is anybody's.
 pub(super) const TENANTS: bool = false;
 
+/// Where the public parts of our own keys are (RFC 7517).
+pub const KEY_SET: &str = "/.well-known/jwks.json";
+
 /// What a path leads to.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// The card of an agent that publishes it; needs no token.
     Card(Arc<Agent>),
+    /// The public parts of our own keys; needs no token.
+    KeySet,
     /// Where a card would be, under no route or of an agent that does not publish it: the same 404
     /// to everybody (I-6).
     NoCard,
@@ -68,7 +73,7 @@ impl Place {
     /// The surface, for records and metrics.
     pub fn surface(&self) -> Surface {
         match self {
-            Place::Card(_) | Place::NoCard => Surface::Card,
+            Place::Card(_) | Place::KeySet | Place::NoCard => Surface::Card,
             Place::Interface { .. } | Place::NotReady(_) => Surface::Agent,
             Place::Health(_) => Surface::Health,
             Place::Backend { .. } => Surface::Backend,
@@ -85,7 +90,7 @@ impl Place {
             | Place::Health(agent)
             | Place::NotReady(agent)
             | Place::Unserved { agent, .. } => Some(agent),
-            Place::NoCard | Place::Nowhere => None,
+            Place::KeySet | Place::NoCard | Place::Nowhere => None,
         }
     }
 }
@@ -186,6 +191,9 @@ fn grpc_place(live: &Live, agent: &Arc<Agent>, path: &str) -> Option<Place> {
 
 fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
     let reads = *method == Method::GET || *method == Method::HEAD;
+    if reads && path.as_str() == KEY_SET && live.snapshot.keys.card_file().is_some() {
+        return Place::KeySet;
+    }
     let Some((agent, rest)) = live.snapshot.routes.match_agent(path) else {
         return match reads && is_card_name(path.as_str()) {
             true => Place::NoCard,

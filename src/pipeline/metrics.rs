@@ -4,6 +4,10 @@
 //! nothing a caller sent can become one. A request on the good path costs atomic increments:
 //! its handles are resolved once per agent and kept in [`AgentMetrics`].
 
+mod phase;
+
+pub use phase::Phase;
+
 use crate::a2a::Operation;
 use prometheus::core::Collector;
 use prometheus::{
@@ -30,55 +34,6 @@ const OVERHEAD_BUCKETS: [f64; 13] = [
 /// parsing).
 const SLOTS: usize = Operation::ALL.len() + 1;
 
-/// A part of our own work on a request; waiting for caller or agent belongs to none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// From path to agent and surface.
-    Locate,
-    /// Token verification, cached or not.
-    Authenticate,
-    /// Body to call.
-    Parse,
-    /// Ownership of the ids that the call names.
-    Relate,
-    /// The policy decision.
-    Decide,
-    /// Until the intent is in the journal.
-    Record,
-    /// Judging and binding replies.
-    Reply,
-    /// All of the above together.
-    Total,
-}
-
-impl Phase {
-    /// Every phase, in the order of a request.
-    pub const ALL: [Phase; 8] = [
-        Phase::Locate,
-        Phase::Authenticate,
-        Phase::Parse,
-        Phase::Relate,
-        Phase::Decide,
-        Phase::Record,
-        Phase::Reply,
-        Phase::Total,
-    ];
-
-    /// The value of the label `phase`.
-    pub fn label(self) -> &'static str {
-        match self {
-            Phase::Locate => "locate",
-            Phase::Authenticate => "authenticate",
-            Phase::Parse => "parse",
-            Phase::Relate => "relate",
-            Phase::Decide => "decide",
-            Phase::Record => "record",
-            Phase::Reply => "reply",
-            Phase::Total => "total",
-        }
-    }
-}
-
 /// All metrics of one gateway, with a registry of their own: several gateways fit in a process.
 pub struct Metrics {
     registry: Registry,
@@ -104,6 +59,8 @@ struct Families {
     duration: HistogramVec,
     streams_open: IntGaugeVec,
     skills: IntCounterVec,
+    card_fetches: IntCounterVec,
+    card_drift: IntGaugeVec,
 }
 
 impl Metrics {
@@ -156,6 +113,26 @@ impl Metrics {
                 IntCounterVec::new(
                     named("skills_total", "Where the skill of a call came from"),
                     &["agent", "source", "assurance"],
+                ),
+            )?,
+            card_fetches: register(
+                r,
+                IntCounterVec::new(
+                    named(
+                        "card_fetches_total",
+                        "Fetches of agents' cards, by their effect",
+                    ),
+                    &["agent", "result"],
+                ),
+            )?,
+            card_drift: register(
+                r,
+                IntGaugeVec::new(
+                    named(
+                        "card_drift",
+                        "What operators should look at in an agent's card, by kind",
+                    ),
+                    &["agent", "kind"],
                 ),
             )?,
         };
@@ -345,6 +322,20 @@ impl AgentMetrics {
             attempts: Handles::new(),
             skills: Handles::new(),
         }
+    }
+
+    /// The agent's card was fetched, with this effect.
+    pub fn card_fetched(&self, result: &'static str) {
+        let labels = [&*self.name, result];
+        self.families.card_fetches.with_label_values(&labels).inc();
+    }
+
+    /// How much there is of one kind to look at in the agent's card.
+    pub fn set_card_drift(&self, kind: &'static str, count: usize) {
+        self.families
+            .card_drift
+            .with_label_values(&[&*self.name, kind])
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// A call on the `agent` surface was allowed.

@@ -52,6 +52,7 @@ pub async fn serve(
     match located.place {
         Place::Card(agent) => serve_card(session, recorder, &agent).await,
         Place::Health(_) => Err(refuse(Fault::NoSuchPath, "no_such_path")),
+        Place::KeySet => serve_key_set(app, session, recorder).await,
         Place::NoCard => Err(refuse(Fault::NoSuchPath, "no_such_card")),
         place => serve_caller(app, session, recorder, place).await,
     }
@@ -122,6 +123,7 @@ async fn serve_caller(
             go(app, session, recorder, agent, target, body, admission).await
         }
         Place::Card(_)
+        | Place::KeySet
         | Place::NoCard
         | Place::Health(_)
         | Place::NotReady(_)
@@ -245,15 +247,38 @@ async fn serve_card(
         }
         CardView::Withheld => return Err(refuse(Fault::BadGateway, "card_withheld")),
     };
+    recorder.card_served("card");
+    serve_document(session, recorder, &published.document, since / 1000).await
+}
+
+/// Answers a request for our own public keys.
+async fn serve_key_set(
+    app: &App,
+    session: &mut ServerSession,
+    recorder: &mut Recorder,
+) -> Result<(), Failure> {
+    let Some(keys) = &app.gate.keys else {
+        return Err(refuse(Fault::NoSuchPath, "no_such_card"));
+    };
+    recorder.card_served("key_set");
+    serve_document(session, recorder, &keys.document, app.gate.started / 1000).await
+}
+
+/// Answers with a document from memory; `since` is when its bytes were first served.
+async fn serve_document(
+    session: &mut ServerSession,
+    recorder: &Recorder,
+    document: &card::serve::Document,
+    since: u64,
+) -> Result<(), Failure> {
     let head = session.req_header();
-    let answer = card::respond(&head.method, &head.headers, &published, since / 1000);
+    let answer = card::respond(&head.method, &head.headers, document, since);
     let headers: Vec<_> = answer
         .headers
         .iter()
         .filter(|(name, _)| *name != http::header::CONTENT_LENGTH)
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    recorder.card_served("card");
     // The writer leaves the body out for HEAD and tells its length all the same.
     let whole = answer.status == http::StatusCode::OK;
     let answer = Answer {
@@ -261,7 +286,7 @@ async fn serve_card(
         content_type: None,
         headers: &headers,
         body: if whole {
-            published.body.clone()
+            document.body.clone()
         } else {
             answer.body
         },

@@ -4,3 +4,4 @@
 mod fetching;
 mod keeping;
 mod rewriting;
+mod signed;

@@ -171,6 +171,9 @@ fn agent(contexts: Contexts) -> Agent {
         deny_status: 403,
         reply_guard: true,
         also_origins: Vec::new(),
+        verify: None,
+        sign: false,
+        public_skills: None,
         limits: Limits {
             body: 1024,
             idle_stream: second,

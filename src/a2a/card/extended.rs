@@ -19,7 +19,7 @@ pub fn rewrite_reply(
 ) -> Result<Bytes, CardFault> {
     match binding {
         Binding::JsonRpc => in_envelope(reply, publication),
-        Binding::Rest => Ok(rewrite_node(read(reply)?, publication)?.body),
+        Binding::Rest => Ok(rewrite_node(read(reply)?, publication)?.document.body),
         Binding::Grpc => Err(CardFault::NotACard),
     }
 }
@@ -38,7 +38,7 @@ fn in_envelope(reply: &[u8], publication: &Publication<'_>) -> Result<Bytes, Car
     let published = rewrite_node(members.swap_remove(result).value, publication)?;
     let mut out = out.into_bytes();
     out.extend_from_slice(br#","result":"#);
-    out.extend_from_slice(&published.body);
+    out.extend_from_slice(&published.document.body);
     out.push(b'}');
     Ok(out.into())
 }

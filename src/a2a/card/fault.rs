@@ -29,6 +29,8 @@ pub enum DropReason {
     Query,
     /// Another interface of the card has its public path and leads elsewhere.
     PathTaken,
+    /// It is in the older shape only, which no signature covers, and a signature is required.
+    NotCovered,
     /// It is on an extended card and not on the public one, so no path leads to it.
     NotReachable,
     /// The card has more than 64 different paths.
@@ -46,6 +48,7 @@ impl DropReason {
             DropReason::Path => "path_outside_base",
             DropReason::Query => "address_with_query",
             DropReason::PathTaken => "path_taken",
+            DropReason::NotCovered => "not_covered",
             DropReason::NotReachable => "not_reachable",
             DropReason::TooMany => "too_many",
         }
@@ -65,6 +68,8 @@ pub enum CardFault {
     NotACard,
     /// A member that must be understood has another type; names it.
     WrongType(&'static str),
+    /// A member has a type that no signature of ours could cover.
+    Unsignable,
     /// No interface is left.
     NoInterface(Vec<DroppedInterface>),
 }
@@ -78,6 +83,7 @@ impl CardFault {
             CardFault::TooDeep => "too_deep",
             CardFault::NotACard => "not_a_card",
             CardFault::WrongType(_) => "wrong_type",
+            CardFault::Unsignable => "unsignable",
             CardFault::NoInterface(_) => "no_interface",
         }
     }
@@ -98,6 +104,9 @@ impl fmt::Display for CardFault {
             CardFault::WrongType(name) => {
                 write!(f, "`{name}` in the agent's card has the wrong type")
             }
+            CardFault::Unsignable => f.write_str(
+                "the agent's card cannot be signed: a member has another type or spelling than in 1.0",
+            ),
             CardFault::NoInterface(dropped) if dropped.is_empty() => f.write_str(
                 "none of the listed `interfaces` has a version of the shape of the agent's card",
             ),

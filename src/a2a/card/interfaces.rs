@@ -115,6 +115,17 @@ impl Offer {
                 offer.supported.push(entry);
             }
         }
+        // Of the older shape only what the signed one names as well, where that matters.
+        let covered = offer.interfaces.clone();
+        let known = offer.dropped.len();
+        let reachable = match publication.covered_only {
+            true => Some(covered.as_slice()),
+            false => publication.reachable,
+        };
+        let publication = &Publication {
+            reachable,
+            ..*publication
+        };
         if let Some(url) = addresses.url {
             let transport = addresses.transport.or(Some("JSONRPC"));
             offer.main = offer.place(url, transport, version, publication);
@@ -130,6 +141,12 @@ impl Offer {
                 if let Some(entry) = offer.place(url, transport, version, publication) {
                     offer.additional.push(entry);
                 }
+            }
+        }
+        let older = offer.dropped.iter_mut().skip(known);
+        for dropped in older.filter(|d| d.reason == DropReason::NotReachable) {
+            if publication.covered_only {
+                dropped.reason = DropReason::NotCovered;
             }
         }
         offer

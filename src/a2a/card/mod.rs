@@ -6,6 +6,7 @@
 //! card is published that this module has not looked at. Start reading at [`mod@rewrite`].
 
 mod address;
+mod canonical;
 pub mod extended;
 pub mod fault;
 mod interfaces;
@@ -15,12 +16,15 @@ pub mod rewrite;
 mod scrub;
 pub mod security;
 pub mod serve;
+mod shape;
+pub mod signature;
 
 pub use extended::rewrite_reply;
 pub use fault::{CardFault, DropReason, DroppedInterface};
 pub use rewrite::{Promises, Publication, Published, rewrite};
 pub use security::SecuritySchemes;
 pub use serve::{CardReply, respond};
+pub use signature::{Attested, BadSignature, Protected, Signer, attest, named_key_sets};
 
 use super::operation::{Binding, Versions};
 

@@ -89,7 +89,7 @@ pub(super) fn narrow_flag(flag: &mut Node<'_>, promised: bool) -> bool {
 }
 
 /// A name as lenient readers see it: case and word separators do not count.
-fn folded(name: &str) -> String {
+pub(super) fn folded(name: &str) -> String {
     name.chars()
         .filter(|c| !matches!(c, '_' | '-'))
         .map(|c| c.to_ascii_lowercase())

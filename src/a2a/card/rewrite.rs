@@ -7,6 +7,8 @@ use super::narrow::{ids_of, narrow_capabilities, narrow_flag, narrow_skills};
 use super::read::{Member, Node, find, read};
 use super::scrub::Scrubber;
 use super::security::{SecuritySchemes, Shapes, quoted};
+use super::serve::Document;
+use super::signature::{Attested, Signer, sign};
 use crate::a2a::operation::{Binding, Dialect};
 use aws_lc_rs::digest;
 use bytes::Bytes;
@@ -36,6 +38,11 @@ pub struct Publication<'a> {
     pub reachable: Option<&'a [Interface]>,
     /// The operations that a card may promise.
     pub promises: Promises,
+    /// Who vouches for what the agent's signature covers: nothing else of its card then decides
+    /// (`a2a-protocol.md` c.3).
+    pub covered_only: bool,
+    /// How the card is signed; cards of 0.3 never are, as nobody could check them.
+    pub signer: Option<Signer<'a>>,
     /// Whether a skill is shown, by its id. A skill without an id is only shown to everybody.
     pub shows: &'a dyn Fn(Option<&str>) -> bool,
 }
@@ -55,16 +62,18 @@ pub struct Promises {
 /// A card that may leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
-    /// Compact JSON.
-    pub body: Bytes,
-    /// Strong entity tag over the body, quotes included.
-    pub etag: Box<str>,
+    /// Compact JSON, and its tag.
+    pub document: Document,
     /// The interfaces that the card offers.
     pub interfaces: Vec<Interface>,
     /// Ids of the skills of the agent's own card, in its order, whether shown or not.
     pub skills: Vec<Box<str>>,
     /// Whether the agent's own card announces an extended card.
     pub extended: bool,
+    /// SHA-256 of the agent's own card.
+    pub source: [u8; 32],
+    /// What its signatures are worth; `None` when nobody looked.
+    pub attested: Option<Attested>,
     /// Interfaces that were left out.
     pub dropped: Vec<DroppedInterface>,
     /// Paths of members and elements that were an address of the backend and were removed.
@@ -83,7 +92,11 @@ pub struct Published {
 ///
 /// A [`CardFault`] when the card cannot be read whole or leaves no interface; it is withheld then.
 pub fn rewrite(upstream: &[u8], publication: &Publication<'_>) -> Result<Published, CardFault> {
-    rewrite_node(read(upstream)?, publication)
+    let published = rewrite_node(read(upstream)?, publication)?;
+    Ok(Published {
+        source: sha256(upstream),
+        ..published
+    })
 }
 
 /// The same for a card that has been read already.
@@ -115,7 +128,8 @@ pub(super) fn rewrite_node(
                 extended |= narrow_capabilities(&mut member.value, publication.promises)?;
             }
             "supportsAuthenticatedExtendedCard" => {
-                extended |= narrow_flag(&mut member.value, publication.promises.extended);
+                let promised = publication.promises.extended && !publication.covered_only;
+                extended |= narrow_flag(&mut member.value, promised) && !publication.covered_only;
             }
             _ => {}
         }
@@ -132,17 +146,38 @@ pub(super) fn rewrite_node(
         stays && (member.name != "provider" || scrubber.removed.len() == known)
     });
 
-    let body = write_card(&card, &offer, shapes, publication.schemes);
+    let mut body = write_card(&card, &offer, shapes, publication.schemes);
+    if let (true, Some(signer)) = (shapes.v1_0, &publication.signer) {
+        add_signatures(&mut body, signer)?;
+    }
     Ok(Published {
-        etag: strong_etag(body.as_bytes()),
-        body: Bytes::from(body),
+        document: Document {
+            etag: strong_etag(body.as_bytes()),
+            body: Bytes::from(body),
+        },
         interfaces: offer.interfaces,
         skills,
         extended,
+        source: [0; 32],
+        attested: None,
         dropped: offer.dropped,
         removed: scrubber.removed,
         leaks: scrubber.leaks,
     })
+}
+
+/// Signs what was written, as whoever fetches it will read it.
+fn add_signatures(body: &mut String, signer: &Signer<'_>) -> Result<(), CardFault> {
+    let signatures = match read(body.as_bytes())? {
+        Node::Object(card) => sign(&card, signer),
+        Node::Array(_) | Node::Text(..) | Node::Scalar(_) => None,
+    };
+    let signatures = signatures.ok_or(CardFault::Unsignable)?;
+    body.pop();
+    body.push_str(r#","signatures":"#);
+    body.push_str(&signatures);
+    body.push('}');
+    Ok(())
 }
 
 /// What becomes of a top-level member.
@@ -284,11 +319,18 @@ fn separate(out: &mut String) {
     }
 }
 
-fn strong_etag(body: &[u8]) -> Box<str> {
-    let digest = digest::digest(&digest::SHA256, body);
+/// SHA-256.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
+    hash
+}
+
+/// A strong entity tag over these bytes, quotes included.
+pub fn strong_etag(body: &[u8]) -> Box<str> {
     let mut etag = String::with_capacity(66);
     etag.push('"');
-    for byte in digest.as_ref() {
+    for byte in sha256(body) {
         // Writing to a string cannot fail.
         let _ = write!(etag, "{byte:02x}");
     }

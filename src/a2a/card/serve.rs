@@ -2,7 +2,6 @@
 //!
 //! There is no compression: cards are small, and one representation needs no `Vary`.
 
-use super::rewrite::Published;
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, IF_MODIFIED_SINCE,
@@ -12,6 +11,15 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 /// How long a client may use a card without asking: as long as we do ourselves.
 const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=300");
+
+/// A body with its strong entity tag, quotes included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// JSON.
+    pub body: Bytes,
+    /// Over the body.
+    pub etag: Box<str>,
+}
 
 /// A whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +32,7 @@ pub struct CardReply {
     pub body: Bytes,
 }
 
-/// Answers a request for a card from memory.
+/// Answers a request for a card, or for our own key set, from memory.
 ///
 /// `last_modified` is when this body was first published, in seconds since the Unix epoch.
 /// `If-None-Match` takes lists, `*` and weak tags (RFC 9110 section 13.1.2); without it,
@@ -32,7 +40,7 @@ pub struct CardReply {
 pub fn respond(
     method: &Method,
     headers: &HeaderMap,
-    published: &Published,
+    published: &Document,
     last_modified: u64,
 ) -> CardReply {
     let mut reply = HeaderMap::with_capacity(5);
@@ -148,16 +156,10 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn published() -> Published {
-        Published {
+    fn published() -> Document {
+        Document {
             body: Bytes::from_static(b"{\"name\":\"w\"}"),
             etag: "\"ab12\"".into(),
-            interfaces: Vec::new(),
-            skills: Vec::new(),
-            extended: false,
-            dropped: Vec::new(),
-            removed: Vec::new(),
-            leaks: Vec::new(),
         }
     }
 

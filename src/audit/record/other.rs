@@ -2,8 +2,8 @@
 
 use super::value::LIST;
 use super::{
-    Artifacts, ConfigResult, Counts, Head, Id, Millis, NoteTopic, Purpose, Record, Sha256, Text,
-    Time,
+    Artifacts, ConfigResult, Counts, Head, Id, Ids, Millis, NoteTopic, Purpose, Record, Sha256,
+    Text, Time,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -46,6 +46,9 @@ pub struct Fetch<'a> {
     pub http_status: Option<u16>,
     /// Body bytes that came.
     pub bytes: u64,
+    /// SHA-256 of the body, when it came whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Sha256>,
     /// How long it took.
     pub ms: Millis,
     /// Why it failed: a code of the closed set.
@@ -83,6 +86,21 @@ pub struct CardChanged<'a> {
     /// SHA-256 of the agent's own card now; absent when it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Sha256>,
+    /// SHA-256 of the card that is published for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published: Option<Sha256>,
+    /// What its signatures are worth, where `verify` asks: a code of the closed set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<&'a str>,
+    /// Skills of the card that the configuration does not list.
+    #[serde(skip_serializing_if = "Ids::is_empty")]
+    pub skills_unlisted: Ids<'a>,
+    /// Skills that the configuration lists and the card does not have.
+    #[serde(skip_serializing_if = "Ids::is_empty")]
+    pub skills_vanished: Ids<'a>,
+    /// Interfaces that are not published, each after the code that says why.
+    #[serde(skip_serializing_if = "Ids::is_empty")]
+    pub dropped: Ids<'a>,
     /// Why it cannot be used: a code of the closed set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'a str>,

@@ -69,6 +69,21 @@ pub static AGENT: Fields = Fields {
             TEXTS,
             "other origins by which the agent names itself in its card",
         ),
+        optional(
+            "verify",
+            Shape::Object(&VERIFY),
+            "whose signature its card has; default: signatures are not looked at",
+        ),
+        optional(
+            "sign",
+            Shape::Boolean,
+            "sign the published card with our own key, which needs `keys`; default false",
+        ),
+        optional(
+            "public_skills",
+            Shape::Either(&[Shape::Word(&["none"]), TEXTS]),
+            "ids of the skills that the public card shows, or `none`; default: all that policy could allow anybody",
+        ),
         optional("limits", Shape::Object(&LIMITS), "sizes and timeouts"),
     ],
     later: &[
@@ -84,12 +99,6 @@ pub static AGENT: Fields = Fields {
         (
             "own",
             "remove it; tasks belong to the caller who started them",
-        ),
-        ("verify", "remove it; upstream card signatures are stripped"),
-        ("sign", "remove it; cards are served unsigned"),
-        (
-            "public_skills",
-            "remove it; the public card shows all skills",
         ),
         (
             "health",
@@ -192,6 +201,50 @@ pub static INTERFACE: Fields = Fields {
             "path below the route; default: the route itself; gRPC has none",
         ),
     ],
+    later: &[],
+};
+
+/// `agents[].verify`.
+pub static VERIFY: Fields = Fields {
+    title: "verify",
+    doc: "Whose signature an agent's card has (A2A 1.0 section 8.4). Needs `keys` or `jku`.",
+    fields: &[
+        optional(
+            "keys",
+            Shape::Object(&OWN_KEY),
+            "a JWKS of the public keys whose signatures count, looked up by `kid`",
+        ),
+        optional(
+            "jku",
+            TEXTS,
+            "whole `https://` URLs of key sets that signatures may name; no other is ever fetched",
+        ),
+        optional(
+            "required",
+            Shape::Boolean,
+            "publish no card without a signature that counts; default true; with false it is only told",
+        ),
+        optional(
+            "algorithms",
+            Shape::List(&Shape::Word(&[
+                "ES256", "ES384", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA",
+                "Ed25519",
+            ])),
+            "signature algorithms that count; default ES256, RS256, EdDSA, Ed25519",
+        ),
+    ],
+    later: &[],
+};
+
+/// A key file, of ours or of somebody's public keys.
+pub static OWN_KEY: Fields = Fields {
+    title: "key_file",
+    doc: "A file with keys.",
+    fields: &[required(
+        "file",
+        Shape::Text,
+        "its path, relative to this file",
+    )],
     later: &[],
 };
 

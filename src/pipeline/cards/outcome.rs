@@ -1,6 +1,7 @@
 //! What came of asking an agent for its card, and what that means for us.
 
-use crate::a2a::card::CardFault;
+use crate::a2a::card::rewrite::sha256;
+use crate::a2a::card::{Attested, CardFault};
 use crate::pipeline::RequestId;
 use bytes::Bytes;
 use std::fmt;
@@ -53,6 +54,8 @@ pub struct FetchFacts {
     pub http_status: Option<u16>,
     /// Body bytes that came whole.
     pub bytes: u64,
+    /// SHA-256 of the body, if one came whole.
+    pub sha256: Option<[u8; 32]>,
     /// How long it took.
     pub took: Duration,
 }
@@ -79,6 +82,10 @@ impl FetchOutcome {
             path,
             http_status,
             bytes: bytes as u64,
+            sha256: match self {
+                FetchOutcome::Fetched { body, .. } => Some(sha256(body)),
+                FetchOutcome::NotModified | FetchOutcome::Failed(_) => None,
+            },
             took,
         }
     }
@@ -116,7 +123,7 @@ pub enum FetchFailureKind {
 
 impl FetchFailureKind {
     /// The HTTP status that came, if one did.
-    fn status(&self) -> Option<u16> {
+    pub(super) fn status(&self) -> Option<u16> {
         match self {
             FetchFailureKind::Status(status) | FetchFailureKind::Redirected(status) => {
                 Some(*status)
@@ -168,6 +175,8 @@ pub enum CardTrouble {
     Fetch(FetchFailure),
     /// It could not be read or rewritten.
     Fault(CardFault),
+    /// It has no signature that counts, and one is required.
+    Signature(Attested),
 }
 
 impl CardTrouble {
@@ -177,6 +186,7 @@ impl CardTrouble {
             CardTrouble::NotAsked => "not_asked",
             CardTrouble::Fetch(failure) => failure.kind.label(),
             CardTrouble::Fault(fault) => fault.label(),
+            CardTrouble::Signature(attested) => attested.label(),
         }
     }
 
@@ -184,7 +194,7 @@ impl CardTrouble {
         match self {
             CardTrouble::NotAsked => false,
             CardTrouble::Fetch(failure) => failure.kind.is_bad_reply(),
-            CardTrouble::Fault(_) => true,
+            CardTrouble::Fault(_) | CardTrouble::Signature(_) => true,
         }
     }
 }
@@ -194,6 +204,11 @@ impl fmt::Display for CardTrouble {
         match self {
             CardTrouble::NotAsked => f.write_str("the agent's card was not fetched yet"),
             CardTrouble::Fault(fault) => fault.fmt(f),
+            CardTrouble::Signature(attested) => write!(
+                f,
+                "the agent's card has no signature that counts, and `verify` requires one: {}",
+                attested.label()
+            ),
             CardTrouble::Fetch(FetchFailure { path, kind }) => {
                 write!(f, "the agent's card could not be fetched from `{path}`: ")?;
                 match kind {

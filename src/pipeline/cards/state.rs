@@ -1,7 +1,8 @@
 //! What is known of one agent's card.
 
 use super::outcome::CardTrouble;
-use crate::a2a::card::{Interface, Published};
+use super::signing::NamedKeys;
+use crate::a2a::card::{Attested, DroppedInterface, Interface, Published};
 use crate::pipeline::ports::UnixMillis;
 use bytes::Bytes;
 use std::fmt;
@@ -43,6 +44,7 @@ pub struct Current {
     pub(super) upstream: Bytes,
     pub(super) upstream_etag: Option<Box<str>>,
     pub(super) path: Box<str>,
+    pub(super) named: Arc<NamedKeys>,
 }
 
 /// What a card request gets.
@@ -78,6 +80,20 @@ pub enum CardChange {
     Withheld(CardTrouble),
 }
 
+impl CardChange {
+    /// For metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            CardChange::Installed(_) => "installed",
+            CardChange::Changed { .. } => "changed",
+            CardChange::Unchanged => "unchanged",
+            CardChange::Kept(_) => "kept",
+            CardChange::Absent(_) => "absent",
+            CardChange::Withheld(_) => "withheld",
+        }
+    }
+}
+
 /// Something about an agent's card that operators should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CardNotice {
@@ -98,6 +114,34 @@ pub enum CardNoticeKind {
     SkillUnlisted(Box<str>),
     /// `skills` lists a skill that the card does not have.
     SkillVanished(Box<str>),
+    /// An interface of the card is not published.
+    InterfaceDropped(DroppedInterface),
+    /// The card has no signature that counts, and none is required.
+    Unproven(Attested),
+}
+
+impl CardNoticeKind {
+    /// What it is, for metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            CardNoticeKind::NoCard(_) => "no_card",
+            CardNoticeKind::LastGood(..) => "last_good",
+            CardNoticeKind::SkillUnlisted(_) => "skill_unlisted",
+            CardNoticeKind::SkillVanished(_) => "skill_vanished",
+            CardNoticeKind::InterfaceDropped(_) => "interface_dropped",
+            CardNoticeKind::Unproven(_) => "unproven",
+        }
+    }
+
+    /// Every label.
+    pub const LABELS: [&str; 6] = [
+        "no_card",
+        "last_good",
+        "skill_unlisted",
+        "skill_vanished",
+        "interface_dropped",
+        "unproven",
+    ];
 }
 
 impl fmt::Display for CardNoticeKind {
@@ -114,6 +158,19 @@ impl fmt::Display for CardNoticeKind {
             CardNoticeKind::SkillVanished(skill) => {
                 write!(f, "`skills` lists `{skill}`, which the card does not have")
             }
+            CardNoticeKind::InterfaceDropped(dropped) => write!(
+                f,
+                "the card's interface `{}` is not published: {}",
+                dropped.address,
+                dropped.reason.label()
+            ),
+            CardNoticeKind::Unproven(attested) => {
+                write!(
+                    f,
+                    "the card has no signature that counts: {}",
+                    attested.label()
+                )
+            }
         }
     }
 }
@@ -129,6 +186,7 @@ impl Current {
             upstream: Bytes::new(),
             upstream_etag: None,
             path: "".into(),
+            named: Arc::default(),
         }
     }
 
@@ -137,7 +195,7 @@ impl Current {
         if published == *self.published {
             return self.clone();
         }
-        let same_body = published.etag == self.published.etag;
+        let same_body = published.document == self.published.document;
         Current {
             interfaces: Arc::from(published.interfaces.as_slice()),
             published: Arc::new(published),

@@ -12,14 +12,15 @@ use portcullis::config::snapshot::{
 use portcullis::pipeline::RequestId;
 use portcullis::pipeline::cards::{
     CardChange, CardNoticeKind, CardSource, CardState, CardStore, CardTarget, CardTrouble,
-    CardView, FetchFailure, FetchFailureKind, FetchOutcome, Known, RefreshPorts, run_refresh,
+    CardView, FetchFailure, FetchFailureKind, FetchOutcome, Known, Observed, RefreshPorts,
+    run_refresh,
 };
 use portcullis::pipeline::ports::{Clock, Random, UnixMillis};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
-fn agent(index: usize, name: &str) -> Agent {
+pub fn agent(index: usize, name: &str) -> Agent {
     Agent {
         index,
         name: name.into(),
@@ -45,6 +46,9 @@ fn agent(index: usize, name: &str) -> Agent {
         deny_status: 403,
         reply_guard: true,
         also_origins: Vec::new(),
+        verify: None,
+        sign: false,
+        public_skills: None,
         limits: Limits {
             body: 1024,
             idle_stream: Duration::from_secs(1),
@@ -56,7 +60,7 @@ fn agent(index: usize, name: &str) -> Agent {
     }
 }
 
-fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
+pub fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
     let bind = "127.0.0.1:0".parse().unwrap();
     let agents: Vec<_> = agents.into_iter().map(Arc::new).collect();
     Snapshot {
@@ -84,14 +88,15 @@ fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
             durability: Durability::Write,
             max_bytes: 1,
         },
+        keys: Default::default(),
     }
 }
 
 fn store() -> CardStore {
-    CardStore::for_snapshot(&snapshot(GW, vec![agent(0, "w")]), None, 0)
+    CardStore::for_snapshot(&snapshot(GW, vec![agent(0, "w")]), None, None, 0)
 }
 
-const GW: &str = "https://gw.example.com";
+pub const GW: &str = "https://gw.example.com";
 
 fn card(path: &str) -> FetchOutcome {
     let text = format!(
@@ -118,7 +123,7 @@ fn failed(kind: FetchFailureKind) -> FetchOutcome {
 fn view(store: &CardStore) -> String {
     match store.card(0) {
         CardView::Ready(published, at) => {
-            let body: serde_json::Value = serde_json::from_slice(&published.body).unwrap();
+            let body: serde_json::Value = serde_json::from_slice(&published.document.body).unwrap();
             format!("{} since {at}", body["url"].as_str().unwrap())
         }
         CardView::Missing(after) => format!("missing, {after}"),
@@ -148,12 +153,12 @@ fn before_a_first_good_card_the_reason_decides_the_answer() {
     for (outcome, expected) in cases {
         let store = store();
         assert_eq!(view(&store), "missing, 1");
-        store.apply(0, outcome.clone(), 5);
+        store.apply(0, outcome.clone(), Vec::new(), 5);
         assert_eq!(view(&store), expected, "{outcome:?}");
         assert!(store.interfaces(0).is_empty());
         // Whatever it was, a good card ends it.
         assert!(matches!(
-            store.apply(0, card("/a"), 9),
+            store.apply(0, card("/a"), Vec::new(), 9),
             CardChange::Installed(_)
         ));
         assert_eq!(view(&store), "https://gw.example.com/agents/w/a since 9");
@@ -163,14 +168,17 @@ fn before_a_first_good_card_the_reason_decides_the_answer() {
 #[test]
 fn the_last_good_card_stays_until_a_better_one_comes() {
     let store = store();
-    store.apply(0, card("/a"), 10);
+    store.apply(0, card("/a"), Vec::new(), 10);
     let bad = [
         failed(FetchFailureKind::Unreachable),
         failed(FetchFailureKind::TooLarge),
         fetched("<html>"),
     ];
     for (outcome, now) in bad.into_iter().zip([20, 30, 40]) {
-        assert!(matches!(store.apply(0, outcome, now), CardChange::Kept(_)));
+        assert!(matches!(
+            store.apply(0, outcome, Vec::new(), now),
+            CardChange::Kept(_)
+        ));
         assert_eq!(view(&store), "https://gw.example.com/agents/w/a since 10");
         assert_eq!(store.interfaces(0).len(), 1);
         // The first failure says since when.
@@ -180,18 +188,21 @@ fn the_last_good_card_stays_until_a_better_one_comes() {
             "{notices:?}"
         );
     }
-    assert_eq!(store.apply(0, card("/a"), 50), CardChange::Unchanged);
+    assert_eq!(
+        store.apply(0, card("/a"), Vec::new(), 50),
+        CardChange::Unchanged
+    );
     assert_eq!(store.notices(), Vec::new());
     assert_eq!(view(&store), "https://gw.example.com/agents/w/a since 10");
 
-    store.apply(0, failed(FetchFailureKind::Broken), 60);
+    store.apply(0, failed(FetchFailureKind::Broken), Vec::new(), 60);
     assert_eq!(
-        store.apply(0, FetchOutcome::NotModified, 70),
+        store.apply(0, FetchOutcome::NotModified, Vec::new(), 70),
         CardChange::Unchanged
     );
     assert_eq!(store.notices(), Vec::new());
 
-    let change = store.apply(0, card("/b"), 80);
+    let change = store.apply(0, card("/b"), Vec::new(), 80);
     assert!(matches!(change, CardChange::Changed { .. }));
     assert_eq!(view(&store), "https://gw.example.com/agents/w/b since 80");
     assert_eq!(&*store.interfaces(0)[0].backend_path, "/b");
@@ -203,6 +214,7 @@ fn skills_that_differ_from_the_configuration_are_noticed() {
     store.apply(
         0,
         fetched(r#"{"name":"w","url":"http://b.example.com:8080/","skills":[{"id":"x"}]}"#),
+        Vec::new(),
         1,
     );
     let kinds: Vec<_> = store.notices().into_iter().map(|n| n.kind).collect();
@@ -215,22 +227,27 @@ fn skills_that_differ_from_the_configuration_are_noticed() {
 
 #[test]
 fn a_reload_carries_cards_over_and_rewrites_them() {
-    let old = CardStore::for_snapshot(&snapshot(GW, vec![agent(0, "v"), agent(1, "w")]), None, 0);
-    old.apply(1, card("/a"), 10);
+    let old = CardStore::for_snapshot(
+        &snapshot(GW, vec![agent(0, "v"), agent(1, "w")]),
+        None,
+        None,
+        0,
+    );
+    old.apply(1, card("/a"), Vec::new(), 10);
     // The same agent at another position: same body, same date.
-    let same = CardStore::for_snapshot(&snapshot(GW, vec![agent(0, "w")]), Some(&old), 20);
+    let same = CardStore::for_snapshot(&snapshot(GW, vec![agent(0, "w")]), Some(&old), None, 20);
     assert_eq!(view(&same), "https://gw.example.com/agents/w/a since 10");
     assert!(same.known(0).is_some());
     // Another public address: rewritten from what the agent once sent.
     let next = snapshot("https://new.example.com", vec![agent(0, "w")]);
-    let moved = CardStore::for_snapshot(&next, Some(&same), 30);
+    let moved = CardStore::for_snapshot(&next, Some(&same), None, 30);
     assert_eq!(view(&moved), "https://new.example.com/agents/w/a since 30");
     // Another backend, or another agent: nothing is carried over.
     let mut elsewhere = agent(0, "w");
     elsewhere.backend.host = "c.example.com".into();
-    let fresh = CardStore::for_snapshot(&snapshot(GW, vec![elsewhere]), Some(&moved), 40);
+    let fresh = CardStore::for_snapshot(&snapshot(GW, vec![elsewhere]), Some(&moved), None, 40);
     assert_eq!(view(&fresh), "missing, 1");
-    let other = CardStore::for_snapshot(&snapshot(GW, vec![agent(0, "x")]), Some(&moved), 40);
+    let other = CardStore::for_snapshot(&snapshot(GW, vec![agent(0, "x")]), Some(&moved), None, 40);
     assert_eq!(view(&other), "missing, 1");
 }
 
@@ -249,9 +266,9 @@ fn listed_interfaces_need_no_card() {
     };
     let listed = [listed];
     one.interfaces = Interfaces::Listed(listed.to_vec());
-    let store = CardStore::for_snapshot(&snapshot(GW, vec![one]), None, 0);
+    let store = CardStore::for_snapshot(&snapshot(GW, vec![one]), None, None, 0);
     assert_eq!(*store.interfaces(0), listed);
-    store.apply(0, fetched("<html>"), 1);
+    store.apply(0, fetched("<html>"), Vec::new(), 1);
     assert_eq!(*store.interfaces(0), listed);
     assert!(store.interfaces(7).is_empty());
 }
@@ -269,14 +286,14 @@ fn waits_double_until_the_first_success_and_are_then_five_minutes() {
     let store = store();
     let mut waits = Vec::new();
     for _ in 0..9 {
-        store.apply(0, failed(FetchFailureKind::Unreachable), 0);
+        store.apply(0, failed(FetchFailureKind::Unreachable), Vec::new(), 0);
         waits.push(store.next_refresh(0, &Dice(128)).as_secs());
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-    store.apply(0, card("/"), 0);
+    store.apply(0, card("/"), Vec::new(), 0);
     assert_eq!(store.next_refresh(0, &Dice(0)).as_secs(), 225);
     assert_eq!(store.next_refresh(0, &Dice(255)).as_secs(), 374);
-    store.apply(0, failed(FetchFailureKind::Unreachable), 0);
+    store.apply(0, failed(FetchFailureKind::Unreachable), Vec::new(), 0);
     assert_eq!(store.next_refresh(0, &Dice(128)).as_secs(), 300);
 }
 
@@ -310,6 +327,10 @@ impl CardSource for Script {
         assert_eq!(known, expected.as_ref());
         outcome
     }
+
+    async fn key_set(&self, url: &str, _: RequestId) -> Result<Bytes, FetchFailureKind> {
+        panic!("nothing names {url}");
+    }
 }
 
 #[tokio::test]
@@ -329,7 +350,10 @@ async fn the_task_asks_at_once_then_on_demand_and_stops_when_told() {
         source: Arc::new(Script(Mutex::new(script))),
         clock: Arc::new(Stopped),
         random: Arc::new(Dice(0)),
-        observe: Arc::new(move |agent, change, fetch| {
+        observe: Arc::new(move |agent, observed| {
+            let Observed::Card(change, fetch) = observed else {
+                panic!("no key set is fetched");
+            };
             assert_eq!(&*fetch.path, "/.well-known/agent-card.json");
             assert!(matches!(fetch.http_status, Some(200 | 304)));
             seen.send((agent, change.clone())).unwrap()
@@ -362,7 +386,7 @@ async fn the_task_asks_at_once_then_on_demand_and_stops_when_told() {
 #[test]
 fn reasons_are_said_in_words() {
     let store = store();
-    store.apply(0, failed(FetchFailureKind::NotFound), 1);
+    store.apply(0, failed(FetchFailureKind::NotFound), Vec::new(), 1);
     let Some(state) = store.state(0) else {
         panic!("there is a state");
     };

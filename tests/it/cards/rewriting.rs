@@ -116,7 +116,7 @@ fn outcome_of(upstream: &str, publication: &Value, as_text: bool) -> Value {
     match published {
         Err(fault) => json!({"fault": fault.label(), "says": fault.to_string()}),
         Ok(published) => {
-            let body = String::from_utf8(published.body.to_vec()).unwrap();
+            let body = String::from_utf8(published.document.body.to_vec()).unwrap();
             let parsed: Value = serde_json::from_str(&body).unwrap();
             let card = if as_text { body.into() } else { parsed };
             let interfaces: Vec<Value> = published
@@ -178,6 +178,8 @@ fn with_publication<T>(spec: &Value, run: impl FnOnce(&Publication<'_>) -> T) ->
             push: spec["push"].is_boolean(),
             extended: spec["extended"].is_boolean(),
         },
+        covered_only: spec["covered_only"].is_boolean(),
+        signer: None,
         shows: &|id| match spec["shows"].as_array() {
             Some(shown) => shown.iter().any(|s| s.as_str() == id),
             None => true,
@@ -198,8 +200,8 @@ fn the_tag_follows_the_bytes_that_leave() {
     let mut moved = spec();
     moved["public_base"] = json!("https://other.example.com/agents/w");
     let moved = with_publication(&moved, |p| rewrite(card, p)).unwrap();
-    assert_eq!(first.etag, again.etag);
-    assert_ne!(first.etag, moved.etag);
+    assert_eq!(first.document.etag, again.document.etag);
+    assert_ne!(first.document.etag, moved.document.etag);
 }
 
 /// Addresses as cards write them: the backend's own, disguised, foreign, broken.
@@ -293,7 +295,7 @@ proptest! {
     fn any_json_is_answered(value in json_value()) {
         let text = value.to_string();
         if let Ok(published) = with_publication(&spec(), |p| rewrite(text.as_bytes(), p)) {
-            let read: Value = serde_json::from_slice(&published.body).unwrap();
+            let read: Value = serde_json::from_slice(&published.document.body).unwrap();
             prop_assert!(read.is_object());
         }
     }
@@ -313,7 +315,7 @@ proptest! {
         let Ok(published) = with_publication(&spec(), |p| rewrite(text.as_bytes(), p)) else {
             return Ok(());
         };
-        let read: Value = serde_json::from_slice(&published.body).unwrap();
+        let read: Value = serde_json::from_slice(&published.document.body).unwrap();
         let lists = ["additionalInterfaces", "supportedInterfaces"];
         let listed = lists.iter().flat_map(|l| read[l].as_array().into_iter().flatten());
         for address in listed.map(|i| &i["url"]).chain(read.get("url")) {
@@ -329,7 +331,7 @@ proptest! {
             prop_assert!(path.starts_with("/a2a/") || **path == *"/a2a", "{path}");
         }
         if published.leaks.is_empty() {
-            let body = String::from_utf8_lossy(&published.body).to_lowercase();
+            let body = String::from_utf8_lossy(&published.document.body).to_lowercase();
             prop_assert!(!body.contains("b.example.com"), "{body}");
         }
     }

@@ -191,3 +191,133 @@ async fn a_new_public_url_is_another_card() {
     );
     stand.untouched();
 }
+
+const KEYS: &str = "/.well-known/jwks.json";
+
+#[tokio::test]
+async fn a_signed_card_verifies_with_the_published_key() {
+    let agent = crate::support::fake_agent::start().await;
+    let yaml = in_front_of(agent.address())
+        .replace("skills: [hello]}", "skills: [hello], sign: true}")
+        + "keys: {dir: keys}\n";
+    let gateway = Gateway::start(&yaml).with_cards().await;
+    let keys = get(gateway.address, KEYS, &[]).await.unwrap();
+    assert_eq!(keys.status, 200);
+    assert_eq!(keys.field("content-type"), Some("application/json"));
+    assert!(keys.field("cache-control").unwrap().contains("max-age"));
+    let key = &keys.json()["keys"][0];
+    assert_eq!((key["crv"].as_str(), key.get("d")), (Some("Ed25519"), None));
+    let card = get(gateway.address, CARD, &[]).await.unwrap();
+    let (set, _) = portcullis::identity::keys::KeySet::parse(
+        &keys.body,
+        portcullis::identity::issuer::Algorithm::Rs256,
+    )
+    .unwrap();
+    let attested = portcullis::a2a::card::attest(&card.body, &|header, input, signature| {
+        let key = set.named(header.kid.as_deref().unwrap()).unwrap();
+        match key.verifies(input, signature) {
+            true => Ok(()),
+            false => Err(portcullis::a2a::card::BadSignature::Mismatch),
+        }
+    });
+    assert_eq!(attested.label(), "verified");
+    let etag = keys.field("etag").unwrap();
+    let again = get(gateway.address, KEYS, &[("If-None-Match", etag)])
+        .await
+        .unwrap();
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    for path in [
+        "/agents/open/.well-known/jwks.json",
+        "/.well-known/jwks.json/x",
+    ] {
+        let other = get(gateway.address, path, &[]).await.unwrap();
+        assert_eq!(other.status, 401, "{path}");
+    }
+    let mut client = Client::connect(gateway.address).await.unwrap();
+    let post = client.request("POST", KEYS, &[], b"").await.unwrap();
+    assert_eq!(post.status, 401);
+    // A reload keeps the key; so does a restart, as it is in a file of its own.
+    gateway.write(
+        "gateway.yaml",
+        &yaml.replace("publish: true", "publish: true, contexts: issued"),
+    );
+    gateway.until_generation(2).await;
+    assert_eq!(
+        get(gateway.address, KEYS, &[]).await.unwrap().body,
+        keys.body
+    );
+    assert!(gateway.folder.path().join("keys/card.pem").exists());
+}
+
+#[tokio::test]
+async fn without_keys_there_is_no_key_set() {
+    let stand = Stand::new().await;
+    let response = get(stand.gateway.address, KEYS, &[]).await.unwrap();
+    assert_eq!(response.status, 401);
+    stand.untouched();
+}
+
+/// The whole way: fetched, checked, withheld, recorded, told, and published once it is right.
+#[tokio::test]
+async fn a_tampered_card_is_not_published() {
+    let file = std::fs::read("tests/cases/cards/signed.json").unwrap();
+    let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
+    let named = |name: &str| {
+        let cases = file["cases"].as_array().unwrap().iter();
+        let found = cases
+            .clone()
+            .find(|c| c["case"].as_str().unwrap().contains(name));
+        found.unwrap()["card"].to_string()
+    };
+    let agent = RawAgent::start([
+        Act::Answer(json_answer(200, &named("tampered: a changed name"))),
+        Act::Answer(json_answer(200, &named("ES256, with what"))),
+    ])
+    .await;
+    let yaml = in_front_of(agent.address).replace(
+        "skills: [hello]}",
+        "skills: [hello], verify: {keys: {file: keys.json}}, also_origins: [http://b.example.com:8080]}",
+    );
+    let keys = file["keys"].to_string();
+    let gateway = Gateway::start_with(crate::support::gateway::Setup {
+        yaml: &yaml,
+        files: &[("keys.json", &keys)],
+        clock: None,
+    });
+    let changed = |r: &[serde_json::Value]| r.iter().any(|r| r["kind"] == "card_changed");
+    let records = gateway.journal.until("the card", changed).await;
+    let record = records
+        .iter()
+        .find(|r| r["kind"] == "card_changed")
+        .unwrap();
+    assert_eq!(record["error"], "signature_mismatch");
+    let fetch = records.iter().find(|r| r["kind"] == "fetch").unwrap();
+    assert_eq!(fetch["sha256"].as_str().unwrap().len(), 64);
+    let response = get(gateway.address, CARD, &[]).await.unwrap();
+    assert_eq!(response.status, 502, "{}", response.text());
+    let ready = get(gateway.admin, "/readyz", &[]).await.unwrap();
+    assert!(
+        ready.text().contains("signature_mismatch"),
+        "{}",
+        ready.text()
+    );
+    let metrics = get(gateway.admin, "/metrics", &[]).await.unwrap().text();
+    assert!(metrics.contains("portcullis_card_drift{agent=\"open\",kind=\"no_card\"} 1"));
+    assert!(
+        metrics.contains("portcullis_card_fetches_total{agent=\"open\",result=\"withheld\"} 1")
+    );
+
+    let gateway = {
+        gateway.server.gate.live().cards.refresh_now(0);
+        gateway.with_cards().await
+    };
+    let twice =
+        |r: &[serde_json::Value]| r.iter().filter(|r| r["kind"] == "card_changed").count() == 2;
+    let records = gateway.journal.until("the good card", twice).await;
+    let record = records
+        .iter()
+        .rfind(|r| r["kind"] == "card_changed")
+        .unwrap();
+    assert_eq!(record["signature"], "verified_stripped");
+    assert_eq!(get(gateway.address, CARD, &[]).await.unwrap().status, 200);
+}

@@ -59,6 +59,7 @@ impl Stand {
             resolver: Arc::new(FakeResolver),
             ownership: Arc::new(MemoryStore::new(clock.clone(), Duration::from_secs(60), 1)),
             metrics: Arc::new(Metrics::new().unwrap()),
+            keys: None,
             instance: "test".into(),
         };
         Stand {

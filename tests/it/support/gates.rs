@@ -38,6 +38,9 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         deny_status: 403,
         reply_guard: true,
         also_origins: Vec::new(),
+        verify: None,
+        sign: false,
+        public_skills: None,
         limits,
     })];
     let snapshot = Snapshot {
@@ -65,6 +68,7 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
             durability: Durability::Write,
             max_bytes: u64::MAX,
         },
+        keys: Default::default(),
     };
     let ports = Ports {
         resolver: Arc::new(FakeResolver),
@@ -77,6 +81,7 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         random: Arc::new(SystemRandom),
         journal,
         metrics: Arc::new(Metrics::new().unwrap()),
+        keys: None,
         instance: "test".into(),
     };
     Arc::new(Gate::new(ports, snapshot))

@@ -1,0 +1,182 @@
+//! What is expected of an agent's card, and what is published of it.
+
+use super::capture::Capture;
+use super::check::words;
+use super::document;
+use super::snapshot::{SigningKeys, Verify};
+use crate::identity::issuer::Algorithm;
+use crate::identity::keys::{KeySet, Unusable};
+use crate::source::tree::clip;
+use crate::source::{Kind, Mapping, Value, codes, quantity::suggest};
+use std::sync::Arc;
+
+/// `keys`: where our own private keys are.
+pub(super) fn signing_keys(value: &Value<'_, '_>, capture: &Capture) -> SigningKeys {
+    let path = |v: Value<'_, '_>| v.text().map(|text| capture.resolve(text));
+    let Some(fields) = value.fields(&document::SIGNING_KEYS) else {
+        return SigningKeys::default();
+    };
+    let card = fields
+        .get("card")
+        .and_then(|v| v.fields(&document::OWN_KEY)?.get("file"));
+    SigningKeys {
+        dir: fields.get("dir").and_then(path),
+        card: card.and_then(path),
+    }
+}
+
+/// Reports `sign: true` where there is no key to sign with.
+pub(super) fn needs_key(agent: &Mapping<'_, '_>, keys: &SigningKeys) {
+    let Some(sign) = agent.get("sign") else {
+        return;
+    };
+    if sign.boolean() == Some(true) && keys.card_file().is_none() {
+        sign.error(
+            codes::MISSING_FIELD,
+            "cards are to be signed, and no key for it is configured",
+            "add `keys: {dir: state/keys}` to the gateway file; the key is made on the first start",
+        );
+    }
+}
+
+/// `agents[].verify`: whose signature an agent's card must or may have.
+pub(super) fn verify(value: &Value<'_, '_>, capture: &Capture) -> Option<Verify> {
+    let fields = value.fields(&document::VERIFY)?;
+    let keys = fields.get("keys").map(|v| key_set(&v, capture));
+    let key_sets = fields
+        .get("jku")
+        .map(|v| key_set_urls(&v))
+        .unwrap_or_default();
+    if keys.is_none() && !fields.has("jku") {
+        fields.whole().error(
+            codes::MISSING_FIELD,
+            "nothing says whose signature counts",
+            "name the agent's public keys with `keys: {file: card-keys.json}`",
+        );
+    }
+    let algorithms = fields
+        .get("algorithms")
+        .map(|v| words(&v, &Algorithm::NAMES));
+    Some(Verify {
+        keys: Arc::new(keys.flatten().unwrap_or_default()),
+        key_sets,
+        required: fields
+            .get("required")
+            .and_then(|v| v.boolean())
+            .unwrap_or(true),
+        algorithms: algorithms.unwrap_or_else(|| Algorithm::DEFAULT.to_vec()),
+    })
+}
+
+fn key_set(value: &Value<'_, '_>, capture: &Capture) -> Option<KeySet> {
+    let file = value.fields(&document::OWN_KEY)?.get("file")?;
+    let content = capture.files.get(&capture.resolve(file.text()?))?;
+    let bytes = match &content.bytes {
+        Ok(bytes) => bytes,
+        Err(why) => {
+            file.error(
+                codes::KEY_FILE,
+                format!("the key file cannot be read: {why}"),
+                "paths are relative to the gateway file; check the permissions too",
+            );
+            return None;
+        }
+    };
+    if content.world_writable {
+        file.error(
+            codes::KEY_FILE,
+            "every user of this machine may write the key file",
+            "run `chmod o-w` on it; whoever can write it can vouch for any card",
+        );
+    }
+    let (set, notes) = match KeySet::parse(bytes, Algorithm::Rs256) {
+        Ok(read) => read,
+        Err(fault) => {
+            file.error(
+                codes::KEY_SET,
+                format!("the key file holds no JWKS that can be used: {fault}"),
+                "it is an object with an array `keys` of at most 64 public keys (RFC 7517); a PEM file or a single key will not do",
+            );
+            return None;
+        }
+    };
+    for note in notes {
+        let code = match note.why {
+            Unusable::Private => codes::PRIVATE_KEY,
+            Unusable::Form
+            | Unusable::Kind
+            | Unusable::Symmetric
+            | Unusable::Purpose
+            | Unusable::Algorithm
+            | Unusable::Rsa
+            | Unusable::Point
+            | Unusable::Ed25519
+            | Unusable::Ambiguous => codes::KEY_UNUSABLE,
+        };
+        file.warn(
+            code,
+            format!(
+                "key {} of the file {} ({})",
+                note.position + 1,
+                note.why,
+                note.why.rule()
+            ),
+            "signatures of this key do not count; the other keys of the file are used",
+        );
+    }
+    if set.keys().is_empty() {
+        file.error(
+            codes::NO_KEY,
+            "no key of the file can be used: no signature would count",
+            "put the public keys of whoever signs the agent's card in it",
+        );
+    }
+    Some(set)
+}
+
+/// URLs of key sets that a signature may name: compared byte for byte and fetched by ourselves.
+fn key_set_urls(value: &Value<'_, '_>) -> Vec<Box<str>> {
+    let mut urls = Vec::new();
+    for (place, text) in value.texts().unwrap_or_default() {
+        let host = text.strip_prefix("https://").unwrap_or_default();
+        let good = host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[')
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_graphic() && !matches!(b, b'\\' | b'#' | b'@'));
+        if good {
+            urls.push(text.into());
+        } else {
+            place.error(
+                codes::BAD_URL,
+                "not the URL of a key set that can be fetched",
+                "write the whole `https://` URL, exactly as signatures name it in `jku`",
+            );
+        }
+    }
+    urls
+}
+
+/// `agents[].public_skills`: the skills that strangers see.
+pub(super) fn public_skills(value: &Value<'_, '_>, skills: &[Box<str>]) -> Vec<Box<str>> {
+    if matches!(value.node.kind, Kind::Str(_)) {
+        value.word(&[("none", ())]);
+        return Vec::new();
+    }
+    let mut shown = Vec::new();
+    for (place, text) in value.texts().unwrap_or_default() {
+        shown.push(text.into());
+        if skills.iter().any(|skill| **skill == *text) {
+            continue;
+        }
+        let hint = match suggest(text, skills.iter().map(AsRef::as_ref)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "declare it in `skills`".to_owned(),
+        };
+        place.error(
+            codes::UNKNOWN_SKILL,
+            format!("`{}` is not among the agent's skills", clip(text)),
+            hint,
+        );
+    }
+    shown
+}
