@@ -19,7 +19,7 @@ pub struct Rejection {
     pub retry_after: Option<u32>,
     /// `Allow`, with a 405: the methods that the path has.
     pub allow: Option<&'static str>,
-    /// A status that takes the place of the fault's own (`deny_status`).
+    /// A status that takes the place of the fault's own in JSON-RPC (`deny_status`).
     pub status: Option<u16>,
     /// For a token: the numbered rule that refused it (LG-3).
     pub token_rule: Option<&'static str>,

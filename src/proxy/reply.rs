@@ -2,7 +2,7 @@
 
 use super::body::settle_unread;
 use super::headers::REQUEST_ID;
-use crate::a2a::render;
+use crate::a2a::{render, render_with_status};
 use crate::pipeline::Rejection;
 use bytes::Bytes;
 use http::{HeaderValue, Method, header};
@@ -71,12 +71,13 @@ pub async fn reject(
     request_id: &str,
     rejection: &Rejection,
 ) -> (u16, Result<(), Box<pingora::Error>>) {
-    let rendered = render(
-        rejection.fault,
-        rejection.dialect,
-        rejection.rpc_id.as_deref(),
-    );
-    let status = rejection.status.unwrap_or(rendered.status);
+    let (fault, dialect) = (rejection.fault, rejection.dialect);
+    let rpc_id = rejection.rpc_id.as_deref();
+    let rendered = match rejection.status {
+        Some(status) => render_with_status(fault, dialect, rpc_id, status),
+        None => render(fault, dialect, rpc_id),
+    };
+    let status = rendered.status;
     let mut headers = Vec::with_capacity(4);
     headers.push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
     if let Some(challenge) = rejection.challenge.value() {

@@ -183,6 +183,8 @@ fn a_file_compiles_to_what_it_says() {
     assert!(listed[1].public_path.is_empty() && listed[1].versions.v0_3);
     assert_eq!(agent.skill_of(&listed[1]), None);
     assert_eq!(agent.skill_of(&listed[2]), Some("review-diff"));
+    assert_eq!(listed[3].public_path, listed[1].public_path);
+    assert_eq!(&*listed[3].backend_path, "/a2a/rest");
     let weather = &snapshot.agents[1];
     assert_eq!(
         weather

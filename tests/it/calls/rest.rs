@@ -1,6 +1,9 @@
 //! The REST binding against a live gateway, in front of an agent that offers it in both versions
 //! below the path of its JSON-RPC interface.
 
+mod interfaces;
+mod spellings;
+
 use super::{POLICY, RPC, message};
 use crate::support::client::{Client, Response};
 use crate::support::gateway::{Gateway, Setup};
@@ -40,6 +43,11 @@ impl Stand {
 
     /// With a gateway file that is changed by `edit`; the agent has answered for its card.
     pub async fn with(edit: impl Fn(String) -> String) -> Stand {
+        Stand::of(card, edit).await
+    }
+
+    /// In front of an agent with this card.
+    async fn of(card: impl Fn(u16) -> Value, edit: impl Fn(String) -> String) -> Stand {
         let agent = RawAgent::start([]).await;
         let public = card(agent.address.port());
         agent.play([Act::Answer(json_answer(200, &public.to_string()))]);
@@ -71,6 +79,18 @@ impl Stand {
     pub fn token(&self, grant: Grant) -> String {
         self.issuer
             .token("alice", grant, json!({"role": "reviewer"}))
+    }
+
+    /// Sends to a path below the gateway's root, with a bearer token.
+    async fn send(&self, token: &str, path: &str, body: &str) -> Response {
+        let bearer = format!("Bearer {token}");
+        let fields = [
+            ("Authorization", &*bearer),
+            ("Content-Type", "application/json"),
+        ];
+        let mut client = Client::connect(self.gateway.address).await.unwrap();
+        let sent = client.request("POST", path, &fields, body.as_bytes());
+        sent.await.unwrap()
     }
 
     /// Sends a request below the REST interface; a body goes as JSON.
@@ -136,196 +156,6 @@ fn versions(seen: &Seen) -> Vec<String> {
         .filter(|(name, _)| name.eq_ignore_ascii_case("a2a-version"))
         .map(|(_, value)| value)
         .collect()
-}
-
-/// FC-43: the layouts of both versions lead to the operation, and go out as they are. FC-41: what
-/// is declared arrives as exactly one header; with a path of 1.0 it is always declared.
-#[tokio::test]
-async fn fc_41_fc_43_both_layouts_reach_the_agent_with_one_version() {
-    let stand = Stand::new().await;
-    // Path and query, header, name of the parts; what the agent saw of path and version.
-    let table = [
-        (
-            "/message:send",
-            Some("1.0"),
-            "parts",
-            "/message:send",
-            Some("1.0"),
-        ),
-        ("/message:send", None, "parts", "/message:send", Some("1.0")),
-        (
-            "/message:send?A2A-Version=1.0",
-            None,
-            "parts",
-            "/message:send",
-            Some("1.0"),
-        ),
-        (
-            "/message%3Asend",
-            None,
-            "parts",
-            "/message:send",
-            Some("1.0"),
-        ),
-        (
-            "/message:send/",
-            None,
-            "parts",
-            "/message:send",
-            Some("1.0"),
-        ),
-        (
-            "/v1/message:send",
-            Some("0.3"),
-            "content",
-            "/v1/message:send",
-            Some("0.3"),
-        ),
-        (
-            "/v1/message:send",
-            None,
-            "content",
-            "/v1/message:send",
-            None,
-        ),
-        (
-            "/v1/message:send?A2A-Version=0.3",
-            None,
-            "content",
-            "/v1/message:send",
-            Some("0.3"),
-        ),
-    ];
-    for (below, stated, parts, path, version) in table {
-        let fields: Vec<_> = stated
-            .iter()
-            .map(|stated| ("A2A-Version", *stated))
-            .collect();
-        let reply = json!({"task": task()}).to_string();
-        stand.agent.play([Act::Answer(json_answer(200, &reply))]);
-        let body = send(parts);
-        let response = stand.ask("POST", below, &fields, &body).await;
-        assert_eq!(
-            (response.status, &*response.text()),
-            (200, &*reply),
-            "{below}"
-        );
-        let seen = stand.last();
-        let (line, _) = seen.fields();
-        assert_eq!(line, format!("POST /a2a/rest{path} HTTP/1.1"), "{below}");
-        let expected: Vec<_> = version.into_iter().collect();
-        assert_eq!(versions(&seen), expected, "{below}");
-        assert_eq!(seen.body, body.as_bytes(), "{below}: byte for byte");
-    }
-    let records = stand.gateway.journal.records();
-    let intents: Vec<_> = records.iter().filter(|r| r["kind"] == "intent").collect();
-    assert_eq!(intents.len(), table.len());
-    assert!(intents.iter().all(|r| r["operation"] == "SendMessage"));
-    assert!(intents.iter().all(|r| r["binding"] == "rest"));
-}
-
-/// FC-43: what is no path of an operation leads nowhere, and says so as REST does.
-#[tokio::test]
-async fn fc_43_unknown_paths_are_refused_in_the_form_of_rest() {
-    let stand = Stand::new().await;
-    let older = ["/v1", "/v1/tasks", "/v1/nope"];
-    let newer = [
-        "/v2/message:send",
-        "/acme/message:send",
-        "/message/send",
-        "/nope",
-        "",
-    ];
-    for below in older.into_iter().chain(newer) {
-        let response = stand.ask("POST", below, &[], &send("parts")).await;
-        assert_eq!(response.status, 404, "{below}");
-        let answer = response.json();
-        match older.contains(&below) {
-            true => assert_eq!(
-                answer,
-                json!({"type": "MethodNotFoundError", "code": -32601, "message": "nothing is here"})
-            ),
-            false => {
-                assert_eq!(answer["error"]["code"], 404, "{below}");
-                assert_eq!(answer["error"]["status"], "NOT_FOUND", "{below}");
-            }
-        }
-        // Without a token nobody learns whether it exists.
-        let mut client = Client::connect(stand.gateway.address).await.unwrap();
-        let path = format!("{REST}{below}");
-        let stranger = client.request("POST", &path, &[], b"").await.unwrap();
-        let elsewhere = client.request("POST", "/nowhere", &[], b"").await.unwrap();
-        assert_eq!((stranger.status, stranger.body), (401, elsewhere.body));
-    }
-    assert_eq!(stand.seen(), []);
-}
-
-#[tokio::test]
-async fn a_wrong_method_is_told_the_right_ones() {
-    let stand = Stand::new().await;
-    for (method, below, allow) in [
-        ("DELETE", "/tasks/t-1", "GET"),
-        ("PUT", "/tasks/t-1:subscribe", "GET, POST"),
-        ("GET", "/v1/tasks/t-1:cancel", "POST"),
-        ("GET", "/message:send", "POST"),
-    ] {
-        let response = stand.ask(method, below, &[], "").await;
-        assert_eq!(response.status, 405, "{method} {below}");
-        assert_eq!(response.field("allow"), Some(allow), "{method} {below}");
-    }
-    assert_eq!(stand.seen(), []);
-}
-
-/// FC-81: no spelling of a path leads past the rule that its plain spelling meets.
-#[tokio::test]
-async fn fc_81_path_tricks_reach_nothing() {
-    let stand = Stand::new().await;
-    let full = format!("Bearer {}", stand.token(Grant::Full));
-    for path in [
-        "/agents/pr-agent/a2a/rest/..;/admin",
-        "//agents/pr-agent/a2a/rest/message:send",
-        "/agents/pr-agent/a2a/rest//message:send",
-        "/agents/pr-agent/a2a/rest/%2e%2e/message:send",
-        "/agents/pr-agent/a2a/rest%2fmessage:send",
-        "/agents/pr-agent/a2a/rest/./message:send",
-        "/agents/pr-agent/a2a/rest/tasks/a%2Fb:cancel",
-        "/agents/pr-agent/a2a/rest/tasks/t-1;x:cancel",
-        "/agents/pr-agent/a2a/rest/tasks/t-1%00:cancel",
-        "/agents/pr-agent/a2a/rest/tasks/t%253Acancel",
-        "/agents/pr-agent/a2a/rest/Message:Send",
-        "/agents/pr-agent/a2a/rest/TASKS/t-1",
-        "/agents/pr-agent/a2a/rest/tasks/x:y:cancel",
-    ] {
-        let mut client = Client::connect(stand.gateway.address).await.unwrap();
-        let fields = [
-            ("Authorization", &*full),
-            ("Content-Type", "application/json"),
-        ];
-        let body = send("parts");
-        let response = client.request("POST", path, &fields, body.as_bytes()).await;
-        let status = response.unwrap().status;
-        assert!([400, 404].contains(&status), "{path}: {status}");
-    }
-    assert_eq!(stand.seen(), []);
-}
-
-/// The Python client of 1.x writes 0.3 in the proto's own names. Agents are told the JSON names,
-/// which every one of them reads.
-#[tokio::test]
-async fn the_proto_s_names_are_respelled_on_the_way() {
-    let stand = Stand::new().await;
-    let reply = json!({"task": task()}).to_string();
-    stand.agent.play([Act::Answer(json_answer(200, &reply))]);
-    let body = r#" {"request" : {"message_id":"m-1","role":"ROLE_USER","content":[{"text":"request"}],
-        "metadata":{"skillId":"hello","task_id":"x"}}, "configuration":{"accepted_output_modes":[]}}"#;
-    let respelled = r#" {"message" : {"messageId":"m-1","role":"ROLE_USER","content":[{"text":"request"}],
-        "metadata":{"skillId":"hello","task_id":"x"}}, "configuration":{"acceptedOutputModes":[]}}"#;
-    let response = stand.ask("POST", "/v1/message:send", &[], body).await;
-    assert_eq!(response.status, 200, "{}", response.text());
-    let seen = stand.last();
-    assert_eq!(String::from_utf8(seen.body.clone()).unwrap(), respelled);
-    let length = respelled.len().to_string();
-    assert_eq!(seen.field("content-length"), Some(length));
 }
 
 /// A task that was begun in another binding is followed in this one; to everybody else it is not
@@ -449,45 +279,4 @@ async fn a_refused_verb_of_a_subscription_stays_a_405() {
         let response = stand.ask("POST", below, &[], "").await;
         assert_eq!(response.status, 405, "{below}: {}", response.text());
     }
-}
-
-/// A path that is both an operation's and declared as the backend's own needs the full grant.
-#[tokio::test]
-async fn a_card_never_lowers_the_surface_of_a_declared_path() {
-    let declared = "backend_paths:\n      - {path: '/a2a/rest/message:send', methods: [POST]}";
-    let stand = Stand::with(|yaml| yaml.replace("backend_paths:", declared)).await;
-    let refused = stand
-        .ask("POST", "/message:send", &[], &send("parts"))
-        .await;
-    assert_eq!(refused.status, 403, "{}", refused.text());
-    assert_eq!(stand.seen(), []);
-    let reply = json!({"task": task()}).to_string();
-    stand.agent.play([Act::Answer(json_answer(200, &reply))]);
-    let full = format!("Bearer {}", stand.token(Grant::Full));
-    let fields = [
-        ("Authorization", &*full),
-        ("Content-Type", "application/json"),
-    ];
-    let mut client = Client::connect(stand.gateway.address).await.unwrap();
-    let path = format!("{REST}/message:send");
-    let body = send("parts");
-    let passed = client
-        .request("POST", &path, &fields, body.as_bytes())
-        .await;
-    assert_eq!((passed.unwrap().status, stand.seen().len()), (200, 1));
-}
-
-/// FC-02: the published address leads back to where the card's own address led.
-#[tokio::test]
-async fn fc_02_the_card_names_the_rest_interface_below_the_route() {
-    let stand = Stand::new().await;
-    let mut client = Client::connect(stand.gateway.address).await.unwrap();
-    let path = "/agents/pr-agent/.well-known/agent-card.json";
-    let card = client.request("GET", path, &[], b"").await.unwrap().json();
-    let url = format!("http://{}{REST}", stand.gateway.address);
-    let rest = json!({"url": url, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"});
-    assert_eq!(card["supportedInterfaces"][1], rest);
-    let rest = json!({"url": url, "transport": "HTTP+JSON"});
-    let additional = card["additionalInterfaces"].as_array().unwrap();
-    assert!(additional.contains(&rest), "{card}");
 }

@@ -176,7 +176,7 @@ fn is_respelled(case: &Case) -> bool {
 }
 
 /// The same value with keys in another order and other white space.
-fn rewritten(value: &Value, turn: usize, out: &mut String) {
+pub(super) fn rewritten(value: &Value, turn: usize, out: &mut String) {
     let space = [" ", "", "\n", "\t\r\n", ""][turn % 5];
     out.push_str(space);
     match value {

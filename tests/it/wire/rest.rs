@@ -1,5 +1,6 @@
 //! What holds for every request of the REST binding.
 
+use super::properties::rewritten;
 use super::{Case, cases};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
@@ -77,6 +78,33 @@ fn what_is_forwarded_reads_the_same() {
         read += 1;
     }
     assert!(read > 60, "only {read} cases were read");
+}
+
+#[test]
+fn no_order_of_keys_and_no_white_space_changes_a_call() {
+    for mut case in rest() {
+        let Ok(reading) = case.read() else { continue };
+        let Ok(value) = serde_json::from_slice::<Value>(&case.body) else {
+            continue;
+        };
+        for turn in 0..24 {
+            let mut text = String::new();
+            rewritten(&value, turn, &mut text);
+            case.body = text.into();
+            let again = case.read().unwrap();
+            assert_eq!(again.call, reading.call, "{}", case.name);
+            // What is respelled stays respelled: names only, wherever they stand.
+            let sent = |reading: &Reading, body: &Bytes| {
+                let body = reading.body.as_ref().unwrap_or(body);
+                serde_json::from_slice::<Value>(body).unwrap()
+            };
+            let as_it_came = value.to_string().into();
+            assert_eq!(sent(&again, &case.body), {
+                case.body = as_it_came;
+                sent(&case.read().unwrap(), &case.body)
+            });
+        }
+    }
 }
 
 /// Paths that are the same to some server are the same to us or refused.
