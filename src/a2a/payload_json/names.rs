@@ -237,7 +237,7 @@ pub(super) const LIST: Names = Names {
 };
 
 /// Parameters of CreateTaskPushNotificationConfig: flat in 1.0, nested in 0.3; `config`,
-/// `configId` and `parent` are REST 0.3's.
+/// `configId`, `parent` and `name` are REST 0.3's.
 pub(super) const CREATE_PUSH: Names = Names {
     known: &[
         "taskId",
@@ -250,6 +250,7 @@ pub(super) const CREATE_PUSH: Names = Names {
         "config",
         "configId",
         "parent",
+        "name",
     ],
     foreign_to_0_3: &[
         "id",
@@ -259,17 +260,20 @@ pub(super) const CREATE_PUSH: Names = Names {
         "config",
         "configId",
         "parent",
+        "name",
     ],
-    foreign_to_1_0: &["pushNotificationConfig", "config", "configId", "parent"],
-    foreign_to_rest_0_3: &[
-        "taskId",
-        "id",
-        "url",
-        "token",
-        "authentication",
+    foreign_to_1_0: &[
         "pushNotificationConfig",
+        "config",
+        "configId",
+        "parent",
+        "name",
     ],
-    original: &[("config_id", "configId")],
+    foreign_to_rest_0_3: &["taskId", "id", "url", "token", "authentication"],
+    original: &[
+        ("config_id", "configId"),
+        ("push_notification_config", "pushNotificationConfig"),
+    ],
     ..NONE
 };
 

@@ -60,44 +60,64 @@ fn task(cursor: &mut Cursor<'_>, call: &mut Call, rules: &ReadRules) -> Result<(
     )
 }
 
-/// 0.3's Create: `parent` and `config.name` are resource names that servers take the task from,
-/// each of another one (`a2a-protocol.md` a.4).
+/// What 0.3's Create names, besides what it puts into the call.
+#[derive(Default)]
+struct Created {
+    config_id: Option<Box<str>>,
+    name: Option<Box<str>>,
+    /// The whole request of the proto, with the configuration in `config`.
+    whole: bool,
+    /// The configuration alone.
+    alone: bool,
+    has_config: bool,
+}
+
+/// Reads 0.3's Create, which has two forms: Python writes the proto's whole request, and
+/// JavaScript its `config` alone, as the proto's own annotation of the path says. Some servers
+/// take the task from the path and some from a resource name in the body, so all must name it.
 fn create_0_3(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
     let dialect = call.dialect;
-    let mut config_id = None;
-    let mut named = None;
-    let mut has_config = false;
+    let mut created = Created::default();
     object(
         cursor,
         &names::CREATE_PUSH,
         dialect,
         |cursor, name| match name {
-            "parent" => resource(cursor, call),
-            "configId" => put(&mut config_id, optional_text(cursor, "id_type")?),
+            "parent" => {
+                created.whole = true;
+                resource(cursor, call)
+            }
+            "configId" => {
+                created.whole = true;
+                created.config_id = optional_text(cursor, "id_type")?;
+                Ok(())
+            }
             "config" => {
+                created.whole = true;
                 let names = &names::TASK_PUSH_CONFIG;
-                object(cursor, names, dialect, |cursor, name| match name {
-                    "name" => put(&mut named, optional_text(cursor, "id_type")?),
-                    "pushNotificationConfig" => {
-                        has_config = true;
-                        super::push_config(cursor, call).map(drop)
-                    }
-                    _ => skip(cursor),
+                object(cursor, names, dialect, |cursor, name| {
+                    task_push_config(cursor, call, name, &mut created)
                 })
+            }
+            "name" | "pushNotificationConfig" => {
+                created.alone = true;
+                task_push_config(cursor, call, name, &mut created)
             }
             _ => skip(cursor),
         },
     )?;
-    if !has_config {
+    if created.whole && created.alone {
+        return refused("field_twice");
+    }
+    if !created.has_config {
         return refused("push_config_missing");
     }
-    let (config_id, named) = (config_id.flatten(), named.flatten());
     let inner_id = call.push_config_id.take();
-    if config_id.is_some() && inner_id.is_some() && config_id != inner_id {
+    if created.config_id.is_some() && inner_id.is_some() && created.config_id != inner_id {
         return refused("path_differs");
     }
-    call.push_config_id = config_id.or(inner_id);
-    let Some(named) = named else {
+    call.push_config_id = created.config_id.or(inner_id);
+    let Some(named) = created.name else {
         return Ok(());
     };
     // Without an id of its own a client writes what it likes in its place.
@@ -109,6 +129,26 @@ fn create_0_3(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
         (None, _) => refused("path_differs"),
         (Some(Some(in_name)), Some(id)) if *in_name != **id => refused("path_differs"),
         (Some(_), _) => Ok(()),
+    }
+}
+
+/// Reads a member of a configuration with its resource name.
+fn task_push_config(
+    cursor: &mut Cursor<'_>,
+    call: &mut Call,
+    name: &str,
+    created: &mut Created,
+) -> Result<(), Stop> {
+    match name {
+        "name" => {
+            created.name = optional_text(cursor, "id_type")?;
+            Ok(())
+        }
+        "pushNotificationConfig" => {
+            created.has_config = true;
+            super::push_config(cursor, call).map(drop)
+        }
+        _ => skip(cursor),
     }
 }
 
