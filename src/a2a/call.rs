@@ -123,7 +123,7 @@ pub struct Malformed {
 }
 
 /// Every code of [`Malformed`]. Codes are never renamed: records keep them.
-pub const MALFORMED_CODES: [&str; 81] = [
+pub const MALFORMED_CODES: [&str; 93] = [
     // The text, as [`super::strict_json::JsonFault`] has it.
     "bad_utf8",
     "bom",
@@ -177,6 +177,19 @@ pub const MALFORMED_CODES: [&str; 81] = [
     "query_unknown",
     "query_twice",
     "query_value",
+    // The head, the frame and the fields of gRPC.
+    "grpc_query",
+    "grpc_timeout",
+    "grpc_encoding",
+    "compressed_message",
+    "frame_flag",
+    "frame_length",
+    "varint",
+    "field_number",
+    "wire_type",
+    "duplicate_field",
+    "unknown_field",
+    "resource_name",
     // Names of members, in the envelope too.
     "inexact_key",
     "field_twice",

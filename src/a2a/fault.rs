@@ -42,6 +42,8 @@ pub enum Fault {
     ExtendedCardNotConfigured,
     /// Wrong media type, charset or content encoding: HTTP 415.
     ContentTypeNotSupported,
+    /// A gRPC message that is compressed, or no protobuf.
+    EncodingNotSupported,
     /// Over the body limit: HTTP 413.
     TooLarge,
     /// Header block over our limits: HTTP 431.
@@ -155,7 +157,7 @@ macro_rules! table {
             pub const ALL: &[Fault] = &[$(Fault::$fault),*];
 
             /// Its row.
-            pub fn entry(self) -> &'static Entry {
+            pub const fn entry(self) -> &'static Entry {
                 match self {
                     $(Fault::$fault => &Entry {
                         code: $code,
@@ -259,6 +261,9 @@ table! {
     ContentTypeNotSupported: -32005, -32005, 415, 415, "INVALID_ARGUMENT", 3,
         "CONTENT_TYPE_NOT_SUPPORTED", "a2a-protocol.org", "malformed", "ContentTypeNotSupportedError",
         "the body must be application/json in UTF-8 without content encoding";
+    EncodingNotSupported: -32005, -32005, 415, 415, "UNIMPLEMENTED", 12,
+        "ENCODING_NOT_SUPPORTED", "portcullis", "malformed", "ContentTypeNotSupportedError",
+        "messages must be protobuf without compression";
     TooLarge: -32600, -32600, 413, 413, "RESOURCE_EXHAUSTED", 8,
         "TOO_LARGE", "portcullis", "too_large", "TooLargeError",
         "the body is too large";

@@ -17,6 +17,7 @@ mod json_text;
 mod jsonrpc;
 pub mod operation;
 mod payload_json;
+mod payload_proto;
 pub mod proto_fields;
 pub mod reader;
 mod reply_errors;
@@ -147,12 +148,12 @@ pub fn render(fault: Fault, dialect: Option<Dialect>, rpc_id: Option<&str>) -> A
         },
         Some(Dialect {
             binding: Binding::Grpc,
-            version,
+            ..
         }) => Answer {
             status: 200,
             content_type: GRPC,
             body: Bytes::new(),
-            grpc: Some(grpc::render(entry, version)),
+            grpc: Some(grpc::render(fault)),
         },
         None => Answer {
             status: entry.rest_status,

@@ -14,6 +14,7 @@ use super::call::{Call, ReadRules};
 use super::fault::Fault;
 use super::operation::{Dialect, Operation, Version};
 use super::strict_json::{Cursor, JsonFault, Kind};
+pub(super) use message::MAX_REFERENCES;
 pub(super) use names::{ENVELOPE, Names, Unknown, fold_alike};
 pub(super) use rest::read_body;
 
@@ -144,7 +145,7 @@ pub(super) fn read_absent(call: &Call) -> Result<(), Stop> {
     }
 }
 
-fn names_a_task(operation: Operation) -> bool {
+pub(super) fn names_a_task(operation: Operation) -> bool {
     match operation {
         Operation::SendMessage
         | Operation::SendStreamingMessage

@@ -6,7 +6,9 @@
 //! and `expect`: the call without its empty fields and, but for JSON-RPC, what is forwarded in the
 //! place of what came; or the refusal with the answer to it. A body is a
 //! string or a list of pieces: strings, `{"hex": …}`, or `{"repeat": …, "times": n}`, where `#`
-//! becomes the count. `UPDATE_EXPECT=1` writes the expectations.
+//! becomes the count. In gRPC `message` may stand for `body`: the message in the one frame, as
+//! `support::proto` writes it, of the path's method or of the package and type in `as`.
+//! `UPDATE_EXPECT=1` writes the expectations.
 #![allow(clippy::unwrap_used)]
 
 mod answers;
@@ -14,6 +16,7 @@ mod head;
 mod properties;
 mod rest;
 
+use crate::support::proto;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use portcullis::a2a::call::MALFORMED_CODES;
@@ -114,9 +117,13 @@ fn every_code_is_listed_and_has_a_case() {
 fn every_spelling_has_a_good_case() {
     let cases = cases();
     let good: Vec<_> = cases.iter().filter_map(|case| case.parse().ok()).collect();
-    for spelling in a2a::wire::JSON_RPC {
+    let json_rpc = a2a::wire::JSON_RPC.map(|spelling| (Binding::JsonRpc, spelling));
+    let grpc = a2a::wire::GRPC.map(|spelling| (Binding::Grpc, spelling));
+    for (binding, spelling) in json_rpc.into_iter().chain(grpc) {
         let found = |call: &&Call| {
-            call.operation == spelling.operation && call.dialect.version == spelling.version
+            call.dialect.binding == binding
+                && call.operation == spelling.operation
+                && call.dialect.version == spelling.version
         };
         assert!(good.iter().any(|call| found(&call)), "{}", spelling.method);
     }
@@ -134,7 +141,10 @@ fn check(case: &Case) -> Value {
         }),
         Err(malformed) => {
             let answer = a2a::render_malformed(&malformed, case.binding);
-            let body: Value = serde_json::from_slice(&answer.body).unwrap();
+            let error = match &answer.grpc {
+                Some(grpc) => json!(grpc.code),
+                None => error_code(&serde_json::from_slice(&answer.body).unwrap()),
+            };
             json!({ "refused": {
                 "fault": format!("{:?}", malformed.fault),
                 "code": malformed.code,
@@ -142,7 +152,7 @@ fn check(case: &Case) -> Value {
                 "version": malformed.version.map(Version::label),
                 "id": malformed.rpc_id,
                 "status": answer.status,
-                "error": error_code(&body),
+                "error": error,
             }})
         }
     }
@@ -239,7 +249,11 @@ fn written(cases: &[Value]) -> String {
 
 fn load(file: &str, case: &Value) -> Case {
     let mut headers = HeaderMap::new();
-    let default = json!([["content-type", "application/json"]]);
+    let is_grpc = case.get("binding").is_some_and(|binding| binding == "GRPC");
+    let default = match is_grpc {
+        true => json!([["content-type", "application/grpc"]]),
+        false => json!([["content-type", "application/json"]]),
+    };
     for header in case.get("headers").unwrap_or(&default).as_array().unwrap() {
         headers.append(
             HeaderName::try_from(header[0].as_str().unwrap()).unwrap(),
@@ -281,6 +295,7 @@ fn load(file: &str, case: &Value) -> Case {
             .unwrap_or_default()
             .to_owned(),
         body: match &case["body"] {
+            Value::Null => message(case),
             Value::Array(pieces) => pieces.iter().flat_map(piece).collect(),
             whole => piece(whole),
         }
@@ -305,6 +320,23 @@ fn selectors(list: &Value) -> Option<Arc<SkillRules>> {
     };
     let selectors = list.as_array().unwrap().iter().map(selector).collect();
     Some(Arc::new(SkillRules::new(selectors)))
+}
+
+/// The frame of a gRPC case.
+fn message(case: &Value) -> Vec<u8> {
+    let (package, kind) = match case.get("as") {
+        Some(given) => (
+            given[0].as_str().unwrap().to_owned(),
+            given[1].as_str().unwrap().to_owned(),
+        ),
+        None => {
+            let mut path = case["path"].as_str().unwrap().split('/').skip(1);
+            let package = path.next().unwrap().strip_suffix(".A2AService").unwrap();
+            let (request, _, _) = proto::method_of(package, path.next().unwrap()).unwrap();
+            (package.to_owned(), request)
+        }
+    };
+    proto::framed(&proto::encode(&package, &kind, &case["message"]))
 }
 
 fn piece(piece: &Value) -> Vec<u8> {

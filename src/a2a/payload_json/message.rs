@@ -7,7 +7,7 @@ use crate::a2a::operation::Version;
 use crate::a2a::strict_json::{Cursor, Kind};
 
 /// Each reference costs a look-up, so a message has at most this many.
-const MAX_REFERENCES: usize = 100;
+pub(in crate::a2a) const MAX_REFERENCES: usize = 100;
 
 /// Reads the parameters of a send.
 pub(super) fn send(

@@ -1,0 +1,204 @@
+//! Fields read from gRPC request messages, both packages.
+//!
+//! `a2a-protocol.md` a.3 and a.4, i.4 rule 7. The same is read as from JSON, by the same rules for
+//! ids and names; what stands twice, in another layout or nested too deep has no meaning at all.
+//! A field that is absent and one that was sent empty say the same, but an id is never empty.
+
+mod message;
+mod names;
+mod skills;
+
+use super::call::{Call, ReadRules};
+use super::fault::Fault;
+use super::operation::{Operation, Version};
+use super::payload_json;
+use super::proto_fields::{v0_3, v1_0};
+use super::strict_proto::{Cursor, Item, Message, ProtoFault, Unknown};
+
+/// Why reading stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The bytes themselves are at fault.
+    Proto(ProtoFault),
+    /// The message is clear, but says something that we do not take. The code is for records.
+    Refused(Fault, &'static str),
+}
+
+impl From<ProtoFault> for Stop {
+    fn from(fault: ProtoFault) -> Stop {
+        Stop::Proto(fault)
+    }
+}
+
+impl From<payload_json::Stop> for Stop {
+    fn from(stop: payload_json::Stop) -> Stop {
+        match stop {
+            payload_json::Stop::Refused(fault, code) => Stop::Refused(fault, code),
+            // No JSON is read here.
+            payload_json::Stop::Json(fault) => Stop::Refused(Fault::Internal, fault.code()),
+        }
+    }
+}
+
+fn refused<T>(code: &'static str) -> Result<T, Stop> {
+    Err(Stop::Refused(Fault::InvalidParams, code))
+}
+
+/// The layout of an operation's request message.
+fn table_of(operation: Operation, version: Version) -> Option<&'static Message> {
+    Some(match (version, operation) {
+        (Version::V1_0, Operation::SendMessage | Operation::SendStreamingMessage) => {
+            &v1_0::SEND_MESSAGE_REQUEST
+        }
+        (Version::V1_0, Operation::GetTask) => &v1_0::GET_TASK_REQUEST,
+        (Version::V1_0, Operation::ListTasks) => &v1_0::LIST_TASKS_REQUEST,
+        (Version::V1_0, Operation::CancelTask) => &v1_0::CANCEL_TASK_REQUEST,
+        (Version::V1_0, Operation::SubscribeToTask) => &v1_0::SUBSCRIBE_TO_TASK_REQUEST,
+        (Version::V1_0, Operation::CreateTaskPushNotificationConfig) => {
+            &v1_0::TASK_PUSH_NOTIFICATION_CONFIG
+        }
+        (Version::V1_0, Operation::GetTaskPushNotificationConfig) => {
+            &v1_0::GET_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST
+        }
+        (Version::V1_0, Operation::ListTaskPushNotificationConfigs) => {
+            &v1_0::LIST_TASK_PUSH_NOTIFICATION_CONFIGS_REQUEST
+        }
+        (Version::V1_0, Operation::DeleteTaskPushNotificationConfig) => {
+            &v1_0::DELETE_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST
+        }
+        (Version::V1_0, Operation::GetExtendedAgentCard) => &v1_0::GET_EXTENDED_AGENT_CARD_REQUEST,
+        (Version::V0_3, Operation::SendMessage | Operation::SendStreamingMessage) => {
+            &v0_3::SEND_MESSAGE_REQUEST
+        }
+        (Version::V0_3, Operation::GetTask) => &v0_3::GET_TASK_REQUEST,
+        (Version::V0_3, Operation::ListTasks) => return None,
+        (Version::V0_3, Operation::CancelTask) => &v0_3::CANCEL_TASK_REQUEST,
+        (Version::V0_3, Operation::SubscribeToTask) => &v0_3::TASK_SUBSCRIPTION_REQUEST,
+        (Version::V0_3, Operation::CreateTaskPushNotificationConfig) => {
+            &v0_3::CREATE_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST
+        }
+        (Version::V0_3, Operation::GetTaskPushNotificationConfig) => {
+            &v0_3::GET_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST
+        }
+        (Version::V0_3, Operation::ListTaskPushNotificationConfigs) => {
+            &v0_3::LIST_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST
+        }
+        (Version::V0_3, Operation::DeleteTaskPushNotificationConfig) => {
+            &v0_3::DELETE_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST
+        }
+        (Version::V0_3, Operation::GetExtendedAgentCard) => &v0_3::GET_AGENT_CARD_REQUEST,
+    })
+}
+
+/// Reads a request message into `call`, by its operation and version.
+pub(super) fn read(bytes: &[u8], call: &mut Call, rules: &ReadRules) -> Result<(), Stop> {
+    let Some(table) = table_of(call.operation, call.dialect.version) else {
+        return Err(Stop::Refused(Fault::MethodNotFound, "unknown_method"));
+    };
+    let cursor = &mut Cursor::new(bytes, table, Unknown::Refused);
+    match call.operation {
+        Operation::SendMessage | Operation::SendStreamingMessage => {
+            return message::send(cursor, call, rules);
+        }
+        Operation::GetTask | Operation::CancelTask | Operation::SubscribeToTask => {
+            cursor.each(|cursor, item| match item.name() {
+                "id" => put(&mut call.task_id, id(item)?),
+                "name" => put(&mut call.task_id, names::task(item.text())?),
+                "tenant" => tenant(item, call),
+                "metadata" => skills::unselected(cursor, rules),
+                _ => Ok(()),
+            })?;
+        }
+        Operation::ListTasks => {
+            cursor.each(|_, item| match item.name() {
+                "context_id" => put(&mut call.context_id, id(item)?),
+                "tenant" => tenant(item, call),
+                _ => Ok(()),
+            })?;
+        }
+        Operation::CreateTaskPushNotificationConfig => create(cursor, call)?,
+        Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
+            cursor.each(|_, item| match item.name() {
+                "task_id" => put(&mut call.task_id, id(item)?),
+                "name" => put(&mut call.task_id, names::push_config(item.text())?),
+                "id" => id(item).map(drop),
+                "tenant" => tenant(item, call),
+                _ => Ok(()),
+            })?;
+        }
+        Operation::ListTaskPushNotificationConfigs => {
+            cursor.each(|_, item| match item.name() {
+                "task_id" => put(&mut call.task_id, id(item)?),
+                "parent" => put(&mut call.task_id, names::task(item.text())?),
+                "tenant" => tenant(item, call),
+                _ => Ok(()),
+            })?;
+        }
+        Operation::GetExtendedAgentCard => {
+            cursor.each(|_, item| match item.name() {
+                "tenant" => tenant(item, call),
+                _ => Ok(()),
+            })?;
+        }
+    }
+    if payload_json::names_a_task(call.operation) && call.task_id.is_none() {
+        return refused("task_id_missing");
+    }
+    Ok(())
+}
+
+/// Reads the request of Create: in 1.0 the configuration itself, in 0.3 a parent and the
+/// configuration, whose own name must not lead to another task.
+fn create(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
+    let mut named = None;
+    cursor.each(|cursor, item| match item.name() {
+        "task_id" => put(&mut call.task_id, id(item)?),
+        "parent" => put(&mut call.task_id, names::task(item.text())?),
+        "id" => id(item).map(drop),
+        "url" => push_url(item, call),
+        "config" => cursor.each(|cursor, item| match item.name() {
+            "name" if item.text().is_empty() => Ok(()),
+            "name" => put(&mut named, names::of_config(item.text())?),
+            "push_notification_config" => cursor.each(|_, item| match item.name() {
+                "url" => push_url(item, call),
+                _ => Ok(()),
+            }),
+            _ => Ok(()),
+        }),
+        "tenant" => tenant(item, call),
+        _ => Ok(()),
+    })?;
+    if named.is_some() && named != call.task_id {
+        return refused("push_task_differs");
+    }
+    Ok(())
+}
+
+fn push_url(item: &Item<'_>, call: &mut Call) -> Result<(), Stop> {
+    call.push_urls.extend(optional(item));
+    Ok(())
+}
+
+fn tenant(item: &Item<'_>, call: &mut Call) -> Result<(), Stop> {
+    if !payload_json::is_clean(item.text()) {
+        return refused("tenant_characters");
+    }
+    call.tenant = optional(item);
+    Ok(())
+}
+
+/// An id: 1 to 256 characters without control characters.
+fn id(item: &Item<'_>) -> Result<Box<str>, Stop> {
+    Ok(payload_json::checked_id(item.text())?)
+}
+
+/// A text; `None` when it is empty, which protobuf does not tell from absent.
+fn optional(item: &Item<'_>) -> Option<Box<str>> {
+    let text = item.text();
+    (!text.is_empty()).then(|| text.into())
+}
+
+fn put<T>(slot: &mut Option<T>, value: T) -> Result<(), Stop> {
+    *slot = Some(value);
+    Ok(())
+}
