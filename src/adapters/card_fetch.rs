@@ -6,10 +6,12 @@ use crate::pipeline::cards::{
 };
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use flate2::read::GzDecoder;
 use http::StatusCode;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATCH};
 use reqwest::{Client, Response, redirect, retry};
 use rustls::{ClientConfig, RootCertStore};
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,12 +119,10 @@ impl CardFetcher {
             }
             status => return Err(FetchFailureKind::Status(status.as_u16())),
         }
-        if is_encoded(&response) {
-            return Err(FetchFailureKind::Encoded);
-        }
+        let coding = coding(&response)?;
         let etag = response.headers().get(ETAG);
         let etag = etag.and_then(|etag| etag.to_str().ok()).map(Box::from);
-        let body = read_body(response).await?;
+        let body = decoded(coding, read_body(response).await?)?;
         Ok(Some(FetchOutcome::Fetched {
             body,
             etag,
@@ -176,18 +176,50 @@ impl CardSource for CardFetcher {
             }
             status => return Err(FetchFailureKind::Status(status.as_u16())),
         }
-        if is_encoded(&response) {
-            return Err(FetchFailureKind::Encoded);
-        }
-        read_body(response).await
+        let coding = coding(&response)?;
+        decoded(coding, read_body(response).await?)
     }
 }
 
-fn is_encoded(response: &Response) -> bool {
-    let codings = response.headers().get_all(CONTENT_ENCODING);
-    codings
-        .iter()
-        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+/// How a body is encoded.
+#[derive(Debug, Clone, Copy)]
+enum Coding {
+    Identity,
+    Gzip,
+}
+
+/// Some servers compress whatever is asked for (FC-15). More than one coding, or another one, is
+/// refused.
+fn coding(response: &Response) -> Result<Coding, FetchFailureKind> {
+    let mut codings = response.headers().get_all(CONTENT_ENCODING).iter();
+    let coding = match codings.next().map(|coding| coding.as_bytes().trim_ascii()) {
+        None => Coding::Identity,
+        Some(name) if name.eq_ignore_ascii_case(b"identity") => Coding::Identity,
+        Some(name) if name.eq_ignore_ascii_case(b"gzip") => Coding::Gzip,
+        Some(_) => return Err(FetchFailureKind::Encoded),
+    };
+    match codings.next() {
+        None => Ok(coding),
+        Some(_) => Err(FetchFailureKind::Encoded),
+    }
+}
+
+/// The body itself, with the same bound as one that came plain.
+fn decoded(coding: Coding, body: Bytes) -> Result<Bytes, FetchFailureKind> {
+    match coding {
+        Coding::Identity => Ok(body),
+        Coding::Gzip => {
+            let mut plain = Vec::new();
+            let mut reader = GzDecoder::new(&*body).take(MAX_CARD as u64 + 1);
+            reader
+                .read_to_end(&mut plain)
+                .map_err(|_| FetchFailureKind::Broken)?;
+            match plain.len() > MAX_CARD {
+                true => Err(FetchFailureKind::TooLarge),
+                false => Ok(plain.into()),
+            }
+        }
+    }
 }
 
 /// The client for key sets, which are on hosts of others: it trusts the machine's roots.

@@ -27,8 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What the gateway proxies, and so may offer in a card.
-pub const OFFERED: [Dialect; 4] = [
+/// What the gateway proxies, and so may offer in a card; gRPC only where the agent has a place for
+/// it.
+pub const OFFERED: [Dialect; 6] = [
     Dialect {
         binding: Binding::JsonRpc,
         version: Version::V0_3,
@@ -43,6 +44,14 @@ pub const OFFERED: [Dialect; 4] = [
     },
     Dialect {
         binding: Binding::Rest,
+        version: Version::V1_0,
+    },
+    Dialect {
+        binding: Binding::Grpc,
+        version: Version::V0_3,
+    },
+    Dialect {
+        binding: Binding::Grpc,
         version: Version::V1_0,
     },
 ];
@@ -73,10 +82,8 @@ impl CardStore {
         key: Option<&Arc<SigningKey>>,
         now: UnixMillis,
     ) -> CardStore {
-        let base = snapshot.listeners.first();
-        let base = base.map_or("", |listener| &listener.public_url);
         let slots = snapshot.agents.iter().map(|agent| {
-            let slot = Slot::new(agent, &snapshot.policy, key, base, now);
+            let slot = Slot::new(agent, &snapshot.policy, key, &snapshot.listeners, now);
             let old = previous.and_then(|store| {
                 store.slots.iter().find(|old| {
                     old.agent.name == agent.name && same_source(&old.agent.backend, &agent.backend)

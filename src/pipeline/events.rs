@@ -88,6 +88,17 @@ impl Gate {
             .flat_map(|card| &card.dropped)
             .map(|dropped| format!("{} {}", dropped.reason.label(), dropped.address).into())
             .collect();
+        if let Some(card) = after {
+            for path in &card.removed {
+                tracing::info!(agent = &*agent.name, "agent card: `{path}` is left out");
+            }
+            for path in &card.leaks {
+                tracing::warn!(
+                    agent = &*agent.name,
+                    "agent card: `{path}` names the backend"
+                );
+            }
+        }
         for notice in &notices {
             tracing::warn!(agent = &*agent.name, "agent card: {notice}");
         }

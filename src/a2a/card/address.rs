@@ -72,6 +72,18 @@ impl<'a> Address<'a> {
         configured || is_everywhere(self.host) || self.is_declared(publication)
     }
 
+    /// Whether this is the backend itself, as gRPC addresses are written: with no scheme, or with
+    /// one that clients take for gRPC, and always with the backend's own port.
+    pub(super) fn is_own_port(&self, publication: &Publication<'_>) -> bool {
+        let known = ["", "http", "https", "grpc", "grpcs"];
+        let port = self.port_or_default() == Some(publication.backend_port);
+        known
+            .iter()
+            .any(|scheme| self.scheme.eq_ignore_ascii_case(scheme))
+            && port
+            && (same_host(self.host, publication.backend_host) || is_everywhere(self.host))
+    }
+
     /// Whether this address gives the backend away: its host on any port, or a host that only
     /// makes sense next to the agent.
     fn names_backend(&self, publication: &Publication<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! Which of a card's interfaces we offer, and under which public addresses.
 
 use super::Interface;
-use super::address::{Address, names_backend};
+use super::address::Address;
 use super::fault::{CardFault, DropReason, DroppedInterface};
 use super::read::{Member, Node, find};
 use super::rewrite::Publication;
@@ -41,8 +41,6 @@ pub(super) struct Entry {
     pub(super) dialect: Dialect,
     /// The version as the card spells it, when the card said it.
     version: Option<String>,
-    /// The raw JSON string of `tenant`.
-    tenant: Option<String>,
 }
 
 /// Everything about addresses that the published card needs.
@@ -54,6 +52,9 @@ pub(super) struct Offer {
     pub(super) supported: Vec<Entry>,
     pub(super) interfaces: Vec<Interface>,
     pub(super) dropped: Vec<DroppedInterface>,
+    /// Paths of tenants that were left out: a client would send them back, and no tenant is a
+    /// caller's to name (`a2a-protocol.md` b.2).
+    pub(super) tenants: Vec<Box<str>>,
 }
 
 impl Offer {
@@ -73,7 +74,6 @@ impl Offer {
                 url: first.url.clone(),
                 dialect: first.dialect,
                 version: None,
-                tenant: None,
             });
         }
         if offer.main.is_none() && offer.supported.is_empty() {
@@ -99,7 +99,7 @@ impl Offer {
             ([..], _) => Some(Version::V0_3),
         };
         // The newer shape comes first, so that its order decides where paths collide.
-        for node in addresses.supported {
+        for (position, node) in addresses.supported.iter().enumerate() {
             let Node::Object(members) = node else {
                 offer.reject("", DropReason::Address);
                 continue;
@@ -107,11 +107,13 @@ impl Offer {
             let url = find(members, "url").and_then(Node::text).unwrap_or("");
             let binding = find(members, "protocolBinding").and_then(Node::text);
             let version = find(members, "protocolVersion").and_then(Node::text);
-            let tenant = tenant(members, publication);
+            if find(members, "tenant").is_some() {
+                let path = format!("supportedInterfaces[{position}].tenant");
+                offer.tenants.push(path.into());
+            }
             let known = version.and_then(version_of);
             if let Some(mut entry) = offer.place(url, binding, known, publication) {
                 entry.version = version.map(str::to_owned);
-                entry.tenant = tenant;
                 offer.supported.push(entry);
             }
         }
@@ -169,23 +171,23 @@ impl Offer {
                 }
             }
             let entry = |version| Entry {
-                url: format!("{}{}", publication.public_base, interface.public_path),
+                url: match (interface.binding, publication.grpc_authority) {
+                    (Binding::Grpc, Some(authority)) => authority.to_owned(),
+                    (Binding::JsonRpc | Binding::Rest | Binding::Grpc, _) => {
+                        format!("{}{}", publication.public_base, interface.public_path)
+                    }
+                },
                 dialect: Dialect {
                     binding: interface.binding,
                     version,
                 },
                 version: None,
-                tenant: None,
             };
             if versions.v1_0 && !addresses.supported.is_empty() {
-                let mut entry = entry(Version::V1_0);
-                entry.tenant = tenant_of(addresses.supported, entry.dialect, publication);
-                offer.supported.push(entry);
+                offer.supported.push(entry(Version::V1_0));
             }
             if versions.v0_3 && !addresses.supported.is_empty() {
-                let mut entry = entry(Version::V0_3);
-                entry.tenant = tenant_of(addresses.supported, entry.dialect, publication);
-                offer.supported.push(entry);
+                offer.supported.push(entry(Version::V0_3));
             }
             if versions.v0_3 && addresses.url.is_some() {
                 offer.additional.push(entry(Version::V0_3));
@@ -240,6 +242,9 @@ impl Offer {
             });
         }
         let address = Address::parse(url).ok_or(DropReason::Address)?;
+        if binding == Binding::Grpc {
+            return self.place_grpc(&address, dialect, publication);
+        }
         if !address.is_own(publication) {
             return Err(DropReason::Origin);
         }
@@ -252,7 +257,36 @@ impl Offer {
             url: format!("{}{below}", publication.public_base),
             dialect,
             version: None,
-            tenant: None,
+        })
+    }
+
+    /// gRPC has no path; its address is written with or without a scheme, and published without
+    /// (`a2a-protocol.md` b.3, FC-10). Calls go to the configured address, so one that names
+    /// another port is no interface of this backend.
+    fn place_grpc(
+        &mut self,
+        address: &Address<'_>,
+        dialect: Dialect,
+        publication: &Publication<'_>,
+    ) -> Result<Entry, DropReason> {
+        let authority = publication.grpc_authority.ok_or(DropReason::Binding)?;
+        if !address.is_own_port(publication) {
+            return Err(DropReason::Origin);
+        }
+        if address.extras {
+            return Err(DropReason::Query);
+        }
+        if !matches!(address.path, "" | "/") {
+            return Err(DropReason::Path);
+        }
+        if !is_reachable("", dialect, publication) {
+            return Err(DropReason::NotReachable);
+        }
+        self.offer_at("", "", dialect)?;
+        Ok(Entry {
+            url: authority.to_owned(),
+            dialect,
+            version: None,
         })
     }
 
@@ -268,6 +302,15 @@ impl Offer {
         } else {
             backend_path
         };
+        self.offer_at(public_path, backend_path, dialect)
+    }
+
+    fn offer_at(
+        &mut self,
+        public_path: &str,
+        backend_path: &str,
+        dialect: Dialect,
+    ) -> Result<(), DropReason> {
         let full = self.interfaces.len() >= MAX_INTERFACES;
         let known = self
             .interfaces
@@ -314,10 +357,6 @@ impl Entry {
         out.push_str(",\"protocolVersion\":");
         let version = self.version.as_deref();
         out.push_str(&quoted(version.unwrap_or(self.dialect.version.label())));
-        if let Some(tenant) = &self.tenant {
-            out.push_str(",\"tenant\":");
-            out.push_str(tenant);
-        }
         out.push('}');
     }
 
@@ -400,31 +439,6 @@ fn older_shape_version(text: &str) -> Option<Version> {
         true => Some(Version::V0_3),
         false => version_of(text),
     }
-}
-
-/// The raw string of `tenant`, unless it is an address of the backend.
-fn tenant(members: &[Member<'_>], publication: &Publication<'_>) -> Option<String> {
-    match find(members, "tenant") {
-        Some(Node::Text(raw, text)) if !names_backend(text, publication) => Some((*raw).to_owned()),
-        Some(_) | None => None,
-    }
-}
-
-fn tenant_of(
-    supported: &[Node<'_>],
-    dialect: Dialect,
-    publication: &Publication<'_>,
-) -> Option<String> {
-    supported.iter().find_map(|node| {
-        let Node::Object(members) = node else {
-            return None;
-        };
-        let binding = find(members, "protocolBinding").and_then(Node::text)?;
-        let version = find(members, "protocolVersion").and_then(Node::text)?;
-        let same = binding_of(binding) == Some(dialect.binding)
-            && version_of(version) == Some(dialect.version);
-        same.then(|| tenant(members, publication)).flatten()
-    })
 }
 
 fn text<'n>(card: &'n [Member<'_>], name: &'static str) -> Result<Option<&'n str>, CardFault> {

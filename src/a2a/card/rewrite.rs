@@ -29,6 +29,8 @@ pub struct Publication<'a> {
     pub also_origins: &'a [Box<str>],
     /// Interfaces that the operator listed; the card's own addresses then count for nothing.
     pub listed: Option<&'a [Interface]>,
+    /// `host:port` at which callers reach the agent's gRPC interface; `None`: there is none.
+    pub grpc_authority: Option<&'a str>,
     /// The schemes that callers must use.
     pub schemes: &'a SecuritySchemes,
     /// What the gateway proxies.
@@ -161,7 +163,7 @@ pub(super) fn rewrite_node(
         source: [0; 32],
         attested: None,
         dropped: offer.dropped,
-        removed: scrubber.removed,
+        removed: [offer.tenants, scrubber.removed].concat(),
         leaks: scrubber.leaks,
     })
 }

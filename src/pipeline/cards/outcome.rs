@@ -115,7 +115,7 @@ pub enum FetchFailureKind {
     Status(u16),
     /// A redirect, which is never followed (FC-09).
     Redirected(u16),
-    /// The reply came encoded although identity was asked for (FC-15).
+    /// The reply came in an encoding other than gzip, although identity was asked for (FC-15).
     Encoded,
     /// More than 1 MiB.
     TooLarge,
@@ -223,7 +223,7 @@ impl fmt::Display for CardTrouble {
                         write!(f, "redirect {status}, not followed; set `backend.card`")
                     }
                     FetchFailureKind::Encoded => {
-                        f.write_str("encoded although identity was asked for")
+                        f.write_str("encoded, and not as gzip, although identity was asked for")
                     }
                     FetchFailureKind::TooLarge => f.write_str("larger than 1 MiB"),
                 }

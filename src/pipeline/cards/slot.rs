@@ -9,7 +9,7 @@ use crate::a2a::card::{
     rewrite_reply,
 };
 use crate::a2a::{Binding, Operation};
-use crate::config::snapshot::{Agent, Interfaces};
+use crate::config::snapshot::{Agent, GrpcDoor, Interfaces, Listener};
 use crate::identity::SigningKey;
 use crate::pipeline::ports::UnixMillis;
 use crate::policy::{Asked, AskedSkill, PolicySet, could_allow};
@@ -29,6 +29,7 @@ pub(super) struct Slot {
     promises: Promises,
     signer: Option<CardSigner>,
     public_base: Box<str>,
+    grpc_authority: Option<Box<str>>,
     /// What the operator listed; empty for `interfaces: auto`.
     listed: Arc<[Interface]>,
     pub(super) state: ArcSwap<CardState>,
@@ -42,15 +43,23 @@ impl Slot {
         agent: &Arc<Agent>,
         policy: &Arc<PolicySet>,
         key: Option<&Arc<SigningKey>>,
-        base: &str,
+        listeners: &[Arc<Listener>],
         now: UnixMillis,
     ) -> Slot {
+        // Cards name the public URL of the first listener.
+        let base = listeners
+            .first()
+            .map_or("", |listener| &listener.public_url);
         let listed = match &agent.interfaces {
             Interfaces::Auto => Arc::from([]),
             Interfaces::Listed(listed) => Arc::from(listed.as_slice()),
         };
         let key = key.filter(|_| agent.sign);
         Slot {
+            grpc_authority: agent
+                .grpc
+                .as_ref()
+                .and_then(|grpc| authority(&grpc.door, listeners)),
             public_base: format!("{base}{}", agent.route).into_boxed_str(),
             listed,
             state: ArcSwap::from_pointee(CardState::Absent {
@@ -128,6 +137,7 @@ impl Slot {
             backend_base_path: &backend.base_path,
             also_origins: &self.agent.also_origins,
             listed,
+            grpc_authority: self.grpc_authority.as_deref(),
             schemes: &SCHEMES,
             offered: &OFFERED,
             reachable,
@@ -290,6 +300,34 @@ impl Slot {
             .chain(dropped.map(CardNoticeKind::InterfaceDropped))
             .chain(unproven.map(CardNoticeKind::Unproven))
             .collect()
+    }
+}
+
+/// `host:port` of an agent's gRPC door, as callers outside see it.
+fn authority(door: &GrpcDoor, listeners: &[Arc<Listener>]) -> Option<Box<str>> {
+    match door {
+        GrpcDoor::Host(host) => {
+            let (_, port) = host_and_port(&listeners.first()?.public_url)?;
+            Some(match host.rsplit_once(':') {
+                Some((_, digits)) if digits.bytes().all(|b| b.is_ascii_digit()) => host.clone(),
+                Some(_) | None => format!("{host}:{port}").into(),
+            })
+        }
+        GrpcDoor::Listener(name) => {
+            let listener = listeners.iter().find(|l| l.name == *name)?;
+            let (host, port) = host_and_port(&listener.public_url)?;
+            Some(format!("{host}:{port}").into())
+        }
+    }
+}
+
+/// Of an origin: the host as it stands, brackets included, and the port, the scheme's own where
+/// none is written.
+fn host_and_port(url: &str) -> Option<(&str, u16)> {
+    let (scheme, authority) = url.split_once("://")?;
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => Some((host, port.parse().ok()?)),
+        Some(_) | None => Some((authority, if scheme == "https" { 443 } else { 80 })),
     }
 }
 

@@ -169,6 +169,22 @@ async fn replies_that_cannot_be_read_whole_are_refused() {
     let cases = [
         (
             reply("200 OK", "Content-Encoding: gzip\r\n", b"\x1f\x8b"),
+            FetchFailureKind::Broken,
+        ),
+        (
+            reply("200 OK", "Content-Encoding: gzip\r\n", &gzip(&large)),
+            FetchFailureKind::TooLarge,
+        ),
+        (
+            reply("200 OK", "Content-Encoding: br\r\n", b"{}"),
+            FetchFailureKind::Encoded,
+        ),
+        (
+            reply(
+                "200 OK",
+                "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n",
+                &gzip(&gzip(b"{}")),
+            ),
             FetchFailureKind::Encoded,
         ),
         (
@@ -197,6 +213,33 @@ async fn replies_that_cannot_be_read_whole_are_refused() {
         .fetch(&raw.target, None, id())
         .await;
     assert!(matches!(outcome, FetchOutcome::Fetched { body, .. } if body.len() == 1024 * 1024));
+}
+
+fn gzip(plain: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(plain).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A server that compresses whatever is asked for.
+#[tokio::test]
+async fn fc_15_a_compressed_card_is_read() {
+    let card = br#"{"name":"w"}"#;
+    let raw = serve(vec![reply(
+        "200 OK",
+        "Content-Encoding: GZip\r\n",
+        &gzip(card),
+    )])
+    .await;
+    let outcome = CardFetcher::new()
+        .unwrap()
+        .fetch(&raw.target, None, id())
+        .await;
+    assert!(
+        matches!(&outcome, FetchOutcome::Fetched { body, .. } if body == &card[..]),
+        "{outcome:?}"
+    );
 }
 
 #[tokio::test]

@@ -4,21 +4,11 @@
 //! its compact form. `UPDATE_EXPECT=1` writes what came out into the files.
 
 use portcullis::a2a::card::{Interface, Promises, Publication, SecuritySchemes, rewrite};
-use portcullis::a2a::{Binding, Dialect, Version, Versions};
+use portcullis::a2a::{Binding, Versions};
+use portcullis::pipeline::cards::OFFERED;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
-
-const OFFERED: [Dialect; 2] = [
-    Dialect {
-        binding: Binding::JsonRpc,
-        version: Version::V0_3,
-    },
-    Dialect {
-        binding: Binding::JsonRpc,
-        version: Version::V1_0,
-    },
-];
 
 #[test]
 fn older_shape() {
@@ -33,6 +23,16 @@ fn newer_shape() {
 #[test]
 fn hybrid() {
     check("hybrid");
+}
+
+#[test]
+fn bindings() {
+    check("bindings");
+}
+
+#[test]
+fn narrowed() {
+    check("narrowed");
 }
 
 #[test]
@@ -154,7 +154,11 @@ fn with_publication<T>(spec: &Value, run: impl FnOnce(&Publication<'_>) -> T) ->
         let read = |one: &Value| Interface {
             public_path: one["public_path"].as_str().unwrap().into(),
             backend_path: one["backend_path"].as_str().unwrap().into(),
-            binding: Binding::JsonRpc,
+            binding: match one["binding"].as_str() {
+                Some("GRPC") => Binding::Grpc,
+                Some("HTTP+JSON") => Binding::Rest,
+                Some(_) | None => Binding::JsonRpc,
+            },
             versions: Versions {
                 v0_3: strings(&one["versions"]).contains(&"0.3".into()),
                 v1_0: strings(&one["versions"]).contains(&"1.0".into()),
@@ -171,6 +175,7 @@ fn with_publication<T>(spec: &Value, run: impl FnOnce(&Publication<'_>) -> T) ->
         also_origins: &strings(&spec["also_origins"]),
         listed: listed.as_deref(),
         schemes: &SecuritySchemes::default(),
+        grpc_authority: spec["grpc"].as_str(),
         offered: &OFFERED,
         reachable: None,
         promises: Promises {
