@@ -12,7 +12,7 @@ mod state;
 pub use outcome::{
     CardTarget, CardTrouble, FetchFacts, FetchFailure, FetchFailureKind, FetchOutcome, Known,
 };
-pub use refresh::{CardSource, Observe, Observed, RefreshPorts, run_refresh};
+pub use refresh::{CardSource, Observe, Observed, RefreshPorts, refresh_once, run_refresh};
 pub use signing::NamedKeys;
 pub use state::{CardChange, CardNotice, CardNoticeKind, CardState, CardView, Current};
 

@@ -65,9 +65,6 @@ pub async fn run_refresh(
     ports: RefreshPorts,
     mut stop: watch::Receiver<bool>,
 ) {
-    let Some(target) = store.target(agent) else {
-        return;
-    };
     let mut wait = store.has_card(agent);
     loop {
         if wait {
@@ -80,27 +77,32 @@ pub async fn run_refresh(
             }
         }
         wait = true;
-        let known = store.known(agent);
-        let id = RequestId::new(ports.clock.as_ref(), ports.random.as_ref());
-        let began = ports.clock.monotonic();
-        let outcome = tokio::select! {
+        tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
-            outcome = ports.source.fetch(&target, known.as_ref(), id) => outcome,
-        };
-        let took = ports.clock.monotonic().saturating_sub(began);
-        let facts = outcome.facts(id, known.as_ref(), took);
-        let mut named = NamedKeys::new();
-        for url in store.key_sets(agent, &outcome) {
-            tokio::select! {
-                biased;
-                _ = stop.wait_for(|stop| *stop) => return,
-                set = key_set(&ports, agent, &url) => named.extend(set.map(|set| (url, set))),
-            }
+            () = refresh_once(&store, agent, &ports) => {}
         }
-        let change = store.apply(agent, outcome, named, ports.clock.now());
-        (ports.observe)(agent, Observed::Card(&change, &facts));
     }
+}
+
+/// Asks for one agent's card now, and takes in what comes of it.
+pub async fn refresh_once(store: &CardStore, agent: usize, ports: &RefreshPorts) {
+    let Some(target) = store.target(agent) else {
+        return;
+    };
+    let known = store.known(agent);
+    let id = RequestId::new(ports.clock.as_ref(), ports.random.as_ref());
+    let began = ports.clock.monotonic();
+    let outcome = ports.source.fetch(&target, known.as_ref(), id).await;
+    let took = ports.clock.monotonic().saturating_sub(began);
+    let facts = outcome.facts(id, known.as_ref(), took);
+    let mut named = NamedKeys::new();
+    for url in store.key_sets(agent, &outcome) {
+        let set = key_set(ports, agent, &url).await;
+        named.extend(set.map(|set| (url, set)));
+    }
+    let change = store.apply(agent, outcome, named, ports.clock.now());
+    (ports.observe)(agent, Observed::Card(&change, &facts));
 }
 
 /// One key set, told of as a fetch of its own.

@@ -105,7 +105,7 @@ async fn a_card_is_asked_for_plainly_and_as_ourselves() {
 }
 
 #[tokio::test]
-async fn the_next_path_is_tried_on_404_and_405_only() {
+async fn fc_06_fc_18_the_next_path_is_tried_on_404_and_405_only() {
     let fetcher = CardFetcher::new().unwrap();
     for status in ["404 Not Found", "405 Method Not Allowed"] {
         let replies = vec![reply(status, "", b"x"), reply("200 OK", "", b"{}")];
@@ -139,7 +139,7 @@ async fn the_next_path_is_tried_on_404_and_405_only() {
 }
 
 #[tokio::test]
-async fn redirects_are_not_followed() {
+async fn fc_09_redirects_are_not_followed() {
     let trap = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let location = format!("Location: http://{}/\r\n", trap.local_addr().unwrap());
     for status in ["301 Moved", "302 Found", "307 Temporary Redirect"] {

@@ -23,7 +23,7 @@ fn visible(response: &Response) -> (u16, Vec<(String, String)>, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn both_names_give_the_same_rewritten_card() {
+async fn fc_18_both_names_give_the_same_rewritten_card() {
     let stand = Stand::new().await;
     let address = stand.gateway.address;
     let card = get(address, CARD, &[]).await.unwrap();
@@ -46,7 +46,7 @@ async fn both_names_give_the_same_rewritten_card() {
 }
 
 #[tokio::test]
-async fn validators_are_our_own() {
+async fn fc_14_validators_are_our_own() {
     let stand = Stand::new().await;
     let address = stand.gateway.address;
     let first = get(address, CARD, &[]).await.unwrap();
@@ -133,7 +133,7 @@ audit: {{journal: {{dir: journal}}}}
 }
 
 #[tokio::test]
-async fn an_unreadable_card_is_withheld() {
+async fn fc_17_an_unreadable_card_is_withheld() {
     for answer in [
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>".to_vec(),
         json_answer(200, "[]"),
@@ -170,7 +170,7 @@ async fn a_card_that_is_not_there_yet_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_new_public_url_is_another_card() {
+async fn fc_14_a_new_public_url_is_another_card() {
     let stand = Stand::new().await;
     let first = get(stand.gateway.address, CARD, &[]).await.unwrap();
     let etag = first.field("etag").unwrap().to_owned();
@@ -320,4 +320,104 @@ async fn a_tampered_card_is_not_published() {
         .unwrap();
     assert_eq!(record["signature"], "verified_stripped");
     assert_eq!(get(gateway.address, CARD, &[]).await.unwrap().status, 200);
+}
+
+/// The Host decides nothing: another one gets no card, and forwarded names are not looked at.
+#[tokio::test]
+async fn fc_12_no_host_gets_into_a_card() {
+    let stand = Stand::new().await;
+    let address = stand.gateway.address;
+    let first = get(address, CARD, &[]).await.unwrap();
+    let mut client = Client::connect(address).await.unwrap();
+    let head = request_head("GET", CARD, &[], None);
+    let head = head.replace("localhost", "attacker.example.com");
+    assert!(head.contains("attacker"), "{head}");
+    client.send(head.as_bytes()).await.unwrap();
+    let refused = client.response().await.unwrap();
+    assert_eq!(refused.status, 421);
+    let fields = [
+        ("X-Forwarded-Host", "attacker.example.com"),
+        ("X-Forwarded-Proto", "https"),
+        ("Forwarded", "host=attacker.example.com;proto=https"),
+    ];
+    let forwarded = get(address, CARD, &fields).await.unwrap();
+    assert_eq!(visible(&forwarded), visible(&first));
+    let after = get(address, CARD, &[]).await.unwrap();
+    assert_eq!(visible(&after), visible(&first));
+    for response in [refused, forwarded, after] {
+        assert!(!response.text().contains("attacker"), "{}", response.text());
+    }
+    stand.untouched();
+}
+
+/// `check --live` says what a running gateway would: drift, interfaces that are not published,
+/// and what signatures are worth.
+#[tokio::test]
+async fn check_live_says_how_a_card_differs() {
+    let agent = RawAgent::start([]).await;
+    let port = agent.address.port();
+    let card = serde_json::json!({"name": "w", "skills": [{"id": "other"}], "supportedInterfaces": [
+        {"url": format!("http://127.0.0.1:{port}/"), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+        {"url": "http://elsewhere.example.com/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]});
+    let folder = tempfile::tempdir().unwrap();
+    let keys = std::fs::read("tests/cases/cards/signed.json").unwrap();
+    let keys: serde_json::Value = serde_json::from_slice(&keys).unwrap();
+    std::fs::write(folder.path().join("keys.json"), keys["keys"].to_string()).unwrap();
+    let yaml = in_front_of(agent.address)
+        .replace("PUBLIC", "127.0.0.1:1")
+        .replace("bind: 127.0.0.1:0", "bind: 127.0.0.1:2");
+    let check = |verify: &str, answer: Vec<u8>| {
+        agent.play([Act::Answer(answer)]);
+        let config = folder.path().join("gateway.yaml");
+        let verify = format!("skills: [hello], {verify}}}");
+        std::fs::write(&config, yaml.replace("skills: [hello]}", &verify)).unwrap();
+        tokio::task::spawn_blocking(move || {
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"));
+            command
+                .args(["check", "--live", "--json", "--config"])
+                .arg(config);
+            let done = command.output().unwrap();
+            let said: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+            (done.status.code(), said["agents"][0].clone())
+        })
+    };
+    let optional = "verify: {keys: {file: keys.json}, required: false}";
+    let answer = json_answer(200, &card.to_string());
+    let (code, said) = check(optional, answer.clone()).await.unwrap();
+    assert_eq!(
+        (code, &said["published"]),
+        (Some(0), &true.into()),
+        "{said}"
+    );
+    assert_eq!(said["signature"], "unsigned");
+    let kinds: Vec<_> = said["notices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| &n["kind"])
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "skill_unlisted",
+            "skill_vanished",
+            "interface_dropped",
+            "unproven"
+        ]
+    );
+
+    let (code, said) = check("verify: {keys: {file: keys.json}}", answer)
+        .await
+        .unwrap();
+    assert_eq!(
+        (code, &said["published"]),
+        (Some(1), &false.into()),
+        "{said}"
+    );
+    assert!(
+        said["notices"][0]["says"]
+            .as_str()
+            .unwrap()
+            .contains("unsigned")
+    );
 }
