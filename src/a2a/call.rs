@@ -1,6 +1,7 @@
 //! [`Call`]: one operation request, normalised from any binding and version.
 
 use super::fault::Fault;
+use super::listing::ListQuery;
 use super::operation::{Dialect, Operation, Version, Versions};
 use super::skill_rules::SkillRules;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct Call {
     pub extensions: Vec<Box<str>>,
     /// Everything that may name a skill; empty without [`ReadRules::skills`].
     pub skill_mentions: Vec<SkillMention>,
+    /// Of ListTasks: which part of the list.
+    pub list: Option<Box<ListQuery>>,
 }
 
 impl Call {
@@ -58,6 +61,7 @@ impl Call {
             file_urls: Vec::new(),
             extensions: Vec::new(),
             skill_mentions: Vec::new(),
+            list: None,
         }
     }
 
@@ -123,7 +127,7 @@ pub struct Malformed {
 }
 
 /// Every code of [`Malformed`]. Codes are never renamed: records keep them.
-pub const MALFORMED_CODES: [&str; 93] = [
+pub const MALFORMED_CODES: [&str; 95] = [
     // The text, as [`super::strict_json::JsonFault`] has it.
     "bad_utf8",
     "bom",
@@ -226,6 +230,9 @@ pub const MALFORMED_CODES: [&str; 93] = [
     "push_config_missing",
     "push_task_differs",
     "push_tenant_differs",
+    // The part of a list.
+    "page_token_type",
+    "page_size_type",
 ];
 
 impl Malformed {

@@ -5,6 +5,7 @@
 //! known spellings exactly, or fold to none of them; names that the other version uses in the same
 //! place are refused, since a server that speaks both might obey them.
 
+mod list;
 mod message;
 mod names;
 mod rest;
@@ -65,13 +66,7 @@ pub(super) fn read(
                 _ => skip(cursor),
             })?;
         }
-        Operation::ListTasks => {
-            object(cursor, &names::LIST, dialect, |cursor, name| match name {
-                "contextId" => put(&mut call.context_id, id(cursor)?),
-                "tenant" => tenant(cursor, call),
-                _ => skip(cursor),
-            })?;
-        }
+        Operation::ListTasks => list::read(cursor, call)?,
         Operation::CreateTaskPushNotificationConfig => {
             object(
                 cursor,

@@ -1,14 +1,16 @@
 //! [`MemoryStore`]: who owns what, in this process; a restart forgets it all.
 
 use crate::pipeline::ports::{Claimed, Clock, IdKind, Owned, Owner, OwnershipStore, StoreError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Most ids that are kept by default; about 250 bytes each.
+/// Most ids that are kept by default; about 300 bytes each.
 pub const MAX_ENTRIES: usize = 1_000_000;
+/// Tasks of one owner that are looked at when they are counted.
+const COUNTED: usize = 4096;
 /// Parts with a lock of their own. A power of two.
 const SHARDS: usize = 64;
 /// How often at most a full store looks through one shard for expired ids.
@@ -30,7 +32,12 @@ pub struct MemoryStore {
     /// Keyed, as callers choose ids.
     hasher: RandomState,
     shards: Box<[Mutex<Shard>]>,
+    /// The tasks of each owner. Its locks are taken while a shard's is held, never before.
+    owners: Box<[Mutex<Owners>]>,
 }
+
+/// By owner and agent: ids of tasks, expired ones too.
+type Owners = HashMap<Owner, HashMap<Box<str>, HashSet<Arc<str>>>>;
 
 #[derive(Default)]
 struct Shard {
@@ -40,8 +47,8 @@ struct Shard {
 
 #[derive(Default)]
 struct Ids {
-    tasks: HashMap<Box<str>, Entry>,
-    contexts: HashMap<Box<str>, Entry>,
+    tasks: HashMap<Arc<str>, Entry>,
+    contexts: HashMap<Arc<str>, Entry>,
 }
 
 struct Entry {
@@ -54,14 +61,14 @@ struct Entry {
 }
 
 impl Ids {
-    fn of(&self, kind: IdKind) -> &HashMap<Box<str>, Entry> {
+    fn of(&self, kind: IdKind) -> &HashMap<Arc<str>, Entry> {
         match kind {
             IdKind::Task => &self.tasks,
             IdKind::Context => &self.contexts,
         }
     }
 
-    fn of_mut(&mut self, kind: IdKind) -> &mut HashMap<Box<str>, Entry> {
+    fn of_mut(&mut self, kind: IdKind) -> &mut HashMap<Arc<str>, Entry> {
         match kind {
             IdKind::Task => &mut self.tasks,
             IdKind::Context => &mut self.contexts,
@@ -74,24 +81,34 @@ impl Shard {
         self.agents.get_mut(agent)?.of_mut(kind).get_mut(id)
     }
 
-    fn forget_expired(&mut self, now: Duration) -> usize {
+    /// Forgets what has expired; gives each task to `forgotten`, with its agent and owner.
+    fn forget_expired(
+        &mut self,
+        now: Duration,
+        mut forgotten: impl FnMut(&str, &Owner, &str),
+    ) -> usize {
         let mut gone = 0;
-        for ids in self.agents.values_mut() {
-            for entries in [&mut ids.tasks, &mut ids.contexts] {
-                let before = entries.len();
-                entries.retain(|_, entry| now < entry.expires);
-                gone += before - entries.len();
-            }
+        for (agent, ids) in &mut self.agents {
+            let before = ids.tasks.len() + ids.contexts.len();
+            ids.tasks.retain(|id, entry| {
+                let stays = now < entry.expires;
+                if !stays {
+                    forgotten(agent, &entry.owned.owner, id);
+                }
+                stays
+            });
+            ids.contexts.retain(|_, entry| now < entry.expires);
+            gone += before - ids.tasks.len() - ids.contexts.len();
         }
         gone
     }
 
-    fn insert(&mut self, agent: &str, kind: IdKind, id: &str, entry: Entry) {
+    fn insert(&mut self, agent: &str, kind: IdKind, id: Arc<str>, entry: Entry) {
         if !self.agents.contains_key(agent) {
             self.agents.insert(agent.into(), Ids::default());
         }
         if let Some(ids) = self.agents.get_mut(agent) {
-            ids.of_mut(kind).insert(id.into(), entry);
+            ids.of_mut(kind).insert(id, entry);
         }
     }
 }
@@ -107,6 +124,7 @@ impl MemoryStore {
             next_sweep: AtomicUsize::new(0),
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            owners: (0..SHARDS).map(|_| Mutex::default()).collect(),
         }
     }
 
@@ -125,6 +143,52 @@ impl MemoryStore {
     fn lock(&self, index: usize) -> Result<MutexGuard<'_, Shard>, StoreError> {
         let shard = self.shards.get(index).ok_or(StoreError)?;
         shard.lock().map_err(|_| StoreError)
+    }
+
+    fn owners(&self, owner: &Owner) -> Result<MutexGuard<'_, Owners>, StoreError> {
+        let hash = self.hasher.hash_one(owner);
+        let index = usize::try_from(hash % SHARDS as u64).unwrap_or_default();
+        let owners = self.owners.get(index).ok_or(StoreError)?;
+        owners.lock().map_err(|_| StoreError)
+    }
+
+    /// Notes a task as its owner's.
+    fn own(
+        &self,
+        agent: &str,
+        kind: IdKind,
+        id: &Arc<str>,
+        owner: &Owner,
+    ) -> Result<(), StoreError> {
+        if kind == IdKind::Task {
+            let mut owners = self.owners(owner)?;
+            let agents = owners.entry(owner.clone()).or_default();
+            if !agents.contains_key(agent) {
+                agents.insert(agent.into(), HashSet::new());
+            }
+            if let Some(tasks) = agents.get_mut(agent) {
+                tasks.insert(id.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a task as its owner's no more.
+    fn disown(&self, agent: &str, id: &str, owner: &Owner) -> Result<(), StoreError> {
+        let mut owners = self.owners(owner)?;
+        let Some(agents) = owners.get_mut(owner) else {
+            return Ok(());
+        };
+        if let Some(tasks) = agents.get_mut(agent) {
+            tasks.remove(id);
+            if tasks.is_empty() {
+                agents.remove(agent);
+            }
+        }
+        if agents.is_empty() {
+            owners.remove(owner);
+        }
+        Ok(())
     }
 
     /// Takes the room of one more entry.
@@ -146,7 +210,11 @@ impl MemoryStore {
                 continue;
             }
             shard.swept_at = Some(now);
-            let gone = shard.forget_expired(now);
+            let mut disowned = Ok(());
+            let gone = shard.forget_expired(now, |agent, owner, id| {
+                disowned = disowned.and(self.disown(agent, id, owner));
+            });
+            disowned?;
             if gone > 0 {
                 self.count.fetch_sub(gone, Ordering::Relaxed);
                 break;
@@ -170,7 +238,12 @@ impl MemoryStore {
             let mut shard = self.shard(agent, kind, id)?;
             if let Some(entry) = shard.get_mut(agent, kind, id) {
                 if now >= entry.expires {
-                    *entry = Entry { expires, ..new() };
+                    let before = std::mem::replace(entry, Entry { expires, ..new() });
+                    let owner = entry.owned.owner.clone();
+                    if kind == IdKind::Task {
+                        self.disown(agent, id, &before.owned.owner)?;
+                    }
+                    self.own(agent, kind, &id.into(), &owner)?;
                     return Ok(Claimed::New);
                 }
                 let claimed = change(entry);
@@ -181,6 +254,8 @@ impl MemoryStore {
             }
             if self.reserve().is_ok() {
                 let entry = Entry { expires, ..new() };
+                let id: Arc<str> = id.into();
+                self.own(agent, kind, &id, &entry.owned.owner)?;
                 shard.insert(agent, kind, id, entry);
                 return Ok(Claimed::New);
             }
@@ -263,6 +338,9 @@ impl OwnershipStore for MemoryStore {
             && ids.of_mut(kind).remove(id).is_some()
         {
             self.count.fetch_sub(1, Ordering::Relaxed);
+            if kind == IdKind::Task {
+                self.disown(agent, id, owner)?;
+            }
         }
         Ok(())
     }
@@ -298,6 +376,33 @@ impl OwnershipStore for MemoryStore {
                 bound: true,
             },
         )
+    }
+
+    async fn count_tasks(
+        &self,
+        agent: &str,
+        owner: &Owner,
+        context: Option<&str>,
+    ) -> Result<u64, StoreError> {
+        // Copied, as a shard's lock comes before an owner's.
+        let (ids, all): (Vec<Arc<str>>, usize) = {
+            let owners = self.owners(owner)?;
+            let tasks = owners.get(owner).and_then(|agents| agents.get(agent));
+            let Some(tasks) = tasks else { return Ok(0) };
+            (tasks.iter().take(COUNTED).cloned().collect(), tasks.len())
+        };
+        let now = self.clock.monotonic();
+        let mut count = all - ids.len();
+        for id in &ids {
+            let shard = self.shard(agent, IdKind::Task, id)?;
+            let entry = shard.agents.get(agent).and_then(|ids| ids.tasks.get(id));
+            count += usize::from(entry.is_some_and(|entry| {
+                now < entry.expires
+                    && entry.owned.owner == *owner
+                    && context.is_none_or(|c| entry.owned.context.as_deref() == Some(c))
+            }));
+        }
+        Ok(count as u64)
     }
 
     fn trouble(&self) -> Option<StoreError> {

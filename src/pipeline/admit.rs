@@ -123,7 +123,13 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
     } = read(&asking)?;
     let dialect = call.dialect;
     let rpc_id = call.rpc_id.clone();
-    let rework = Rework::of(&call, &recorder.live, asking.agent.index, asking.verified);
+    let rework = Rework::of(
+        &call,
+        recorder.gate(),
+        &recorder.live,
+        asking.agent,
+        asking.verified,
+    );
     recorder.webhook_hosts = call
         .push_urls
         .iter()
@@ -131,6 +137,10 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
         .collect();
     recorder.call = Some(call);
     let began = recorder.phase(Phase::Parse, began);
+    let Ok(rework) = rework else {
+        return Err(Rejection::plain(Fault::InvalidParams, "foreign_page_token")
+            .in_dialect(dialect, rpc_id.as_deref()));
+    };
     admitted(recorder, &asking, began)
         .await
         .map(|(permit, related)| Admission {

@@ -4,6 +4,7 @@ use super::cards::CardStore;
 use super::failures::Failures;
 use super::metrics::{AgentMetrics, Metrics};
 use super::own_keys::OwnKeys;
+use super::page_token::PageTokens;
 use super::ports::{Clock, Journal, OwnershipStore, Random, Resolver, UnixMillis};
 use super::strangers::Strangers;
 use super::token_cache::TokenCache;
@@ -77,6 +78,8 @@ pub struct Gate {
     pub instance: Box<str>,
     /// The key of token fingerprints (LG-2); of this process, so prints of two runs differ.
     pub fingerprints: hmac::Key,
+    /// Seals the page tokens of lists; of this process, so they are lost with it.
+    pub page_tokens: PageTokens,
     /// Who had tokens verified that were not accepted.
     pub failures: Failures,
     /// Bounds what callers without a good token write into the journal.
@@ -125,6 +128,7 @@ impl Gate {
         let mut secret = [0; 32];
         random.fill(&mut secret);
         Gate {
+            page_tokens: PageTokens::new(&*random),
             fingerprints: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             live: ArcSwap::from_pointee(live),
             started: clock.now(),

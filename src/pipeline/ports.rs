@@ -220,6 +220,15 @@ pub trait OwnershipStore: Send + Sync {
         id: &str,
         owned: &Owned,
     ) -> Result<Claimed, StoreError>;
+    /// How many tasks of an agent are the owner's, all of them or those of a context. Beyond a few
+    /// thousand of them the number may still have some in it that have expired, or that are of
+    /// other contexts of the owner's.
+    async fn count_tasks(
+        &self,
+        agent: &str,
+        owner: &Owner,
+        context: Option<&str>,
+    ) -> Result<u64, StoreError>;
     /// `None` when new ids can be bound. Otherwise a call that could start a task is refused
     /// before it reaches the agent, as its task could not be given to anybody.
     fn trouble(&self) -> Option<StoreError>;

@@ -76,7 +76,6 @@ pub fn unavailable(call: &Call, offered: Offered) -> Option<(Fault, &'static str
         return Some((fault, "tenant_not_ours"));
     }
     match call.operation.group() {
-        OperationGroup::List => Some((Fault::UnsupportedOperation, "list_unavailable")),
         OperationGroup::Push if !offered.webhooks => {
             Some((Fault::PushNotificationNotSupported, "push_unavailable"))
         }
@@ -88,7 +87,10 @@ pub fn unavailable(call: &Call, offered: Offered) -> Option<(Fault, &'static str
         OperationGroup::Messages if call.inline_push && !offered.webhooks => {
             Some((Fault::PushNotificationNotSupported, "push_unavailable"))
         }
-        OperationGroup::Messages | OperationGroup::Tasks | OperationGroup::Push => None,
+        OperationGroup::Messages
+        | OperationGroup::Tasks
+        | OperationGroup::List
+        | OperationGroup::Push => None,
     }
 }
 

@@ -4,8 +4,10 @@
 //! cannot be read is withheld, never passed through.
 
 use super::cards::MESSAGES;
-use super::{Live, Verified};
+use super::listing::{ForeignToken, Listing, NoPage};
+use super::{Gate, Live, Verified};
 use crate::a2a::{Binding, Call, Operation};
+use crate::config::snapshot::Agent;
 use crate::policy::{Asked, AskedSkill, Effect, Question, decide};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use std::sync::Arc;
 pub enum Rework {
     /// An extended card.
     Card(ExtendedCard),
+    /// A list of tasks.
+    List(Box<Listing>),
 }
 
 /// The extended card as one caller may see it.
@@ -26,39 +30,65 @@ pub struct ExtendedCard {
 
 impl Rework {
     /// What the reply to `call` needs; `None` when it passes as the agent sent it.
+    ///
+    /// # Errors
+    /// [`ForeignToken`].
     pub(super) fn of(
         call: &Call,
+        gate: &Arc<Gate>,
         live: &Arc<Live>,
-        agent: usize,
+        agent: &Arc<Agent>,
         verified: &Arc<Verified>,
-    ) -> Option<Rework> {
-        match call.operation {
+    ) -> Result<Option<Rework>, ForeignToken> {
+        Ok(match call.operation {
             Operation::GetExtendedAgentCard => Some(Rework::Card(ExtendedCard {
                 live: Arc::clone(live),
-                agent,
+                agent: agent.index,
                 binding: call.dialect.binding,
                 verified: Arc::clone(verified),
             })),
+            Operation::ListTasks => {
+                let listing = Listing::new(gate, agent, verified.owner.clone(), call)?;
+                Some(Rework::List(Box::new(listing)))
+            }
             Operation::SendMessage
             | Operation::SendStreamingMessage
             | Operation::GetTask
-            | Operation::ListTasks
             | Operation::CancelTask
             | Operation::SubscribeToTask
             | Operation::CreateTaskPushNotificationConfig
             | Operation::GetTaskPushNotificationConfig
             | Operation::ListTaskPushNotificationConfigs
             | Operation::DeleteTaskPushNotificationConfig => None,
+        })
+    }
+
+    /// The body that leaves instead of `reply`, the whole body that came; `None` when the agent
+    /// has to be asked once more first.
+    ///
+    /// # Errors
+    /// [`NoPage`]: the reply is withheld.
+    pub async fn apply(&mut self, reply: &Bytes) -> Result<Option<Bytes>, NoPage> {
+        match self {
+            Rework::Card(card) => card.apply(reply).map(Some).map_err(NoPage::Unclear),
+            Rework::List(listing) => listing.take(reply).await,
         }
     }
 
-    /// The body that leaves instead of `reply`, the whole body that came.
-    ///
-    /// # Errors
-    /// The code for the record: the reply is withheld.
-    pub fn apply(&self, reply: &[u8]) -> Result<Bytes, &'static str> {
+    /// Whether the agent has to be asked once more.
+    pub fn is_open(&self) -> bool {
         match self {
-            Rework::Card(card) => card.apply(reply),
+            Rework::Card(_) => false,
+            Rework::List(listing) => listing.is_open(),
+        }
+    }
+
+    /// What to ask the agent for in the place of the caller's own call. `None` if it is not what
+    /// it was taken for.
+    pub fn asking(&mut self, path: &str, body: &Bytes) -> Option<(Box<str>, Bytes)> {
+        match self {
+            Rework::Card(_) => Some((path.into(), body.clone())),
+            Rework::List(listing) => listing.asking(path, body),
         }
     }
 }

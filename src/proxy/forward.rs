@@ -4,6 +4,7 @@ use super::app::{App, Failure};
 use super::headers::{Added, upstream_fields, upstream_head};
 use super::peer::{Peers, Speaks};
 use super::relay::{Plan, relay};
+use super::relayed::Relayed;
 use super::send::{Outbound, OutboundHead, Path, SendFailure, Timing, send};
 use crate::a2a::reader::Expectation;
 use crate::a2a::{Call, Dialect, Fault, Operation, Version};
@@ -20,6 +21,8 @@ use std::time::Duration;
 const AFTER_CALLER_LEFT: Duration = Duration::from_secs(30);
 /// A unary reply up to this size is held until it is judged.
 const MAX_HELD: usize = 1024 * 1024;
+/// A page of a task list up to this size is read; a longer one is withheld.
+const MAX_LIST: usize = 4 * 1024 * 1024;
 /// An event up to this size is held until it is judged.
 const MAX_EVENT: usize = 4 * 1024 * 1024;
 
@@ -43,24 +46,74 @@ pub struct Order {
 
 /// Forwards one permitted call and concludes it in the recorder. With `related`, the ids of the
 /// reply are bound to the caller before it sees them.
+///
+/// A reply that has to be put together is asked for as often as it takes; only reads are.
 pub async fn forward(
     app: &App,
     session: &mut ServerSession,
     recorder: &mut Recorder,
-    order: Order,
+    mut order: Order,
     related: Option<&Related>,
 ) -> Result<(), Failure> {
-    let limits = order.agent.limits;
     let call = recorder.call.as_ref();
     let answer = Answering {
         dialect: call.map(|c| c.dialect),
         rpc_id: call.and_then(|c| c.rpc_id.clone()),
     };
+    let mut rework = order.rework.take();
+    let (target, body) = (order.target.clone(), order.body.clone());
+    loop {
+        if let Some(rework) = &mut rework {
+            let asking = rework.asking(&target, &body);
+            let unasked = || answer.ended(Ended::Other, Fault::Internal, "cannot_ask");
+            (order.target, order.body) = asking.ok_or_else(unasked)?;
+        }
+        let relayed = exchange(
+            app,
+            session,
+            recorder,
+            &order,
+            related,
+            &answer,
+            rework.as_mut(),
+        )
+        .await?;
+        return match relayed.fault {
+            Some(fault) => Err(Failure::Ended {
+                ended: relayed.ended,
+                whole: relayed.whole,
+                answer: Some(answer.rejection(fault, relayed.ended.label())),
+            }),
+            None if relayed.clean && rework.as_ref().is_some_and(Rework::is_open) => continue,
+            None if relayed.clean => {
+                recorder.ended(relayed.ended, relayed.whole);
+                Ok(())
+            }
+            None => Err(Failure::Ended {
+                ended: relayed.ended,
+                whole: relayed.whole,
+                answer: None,
+            }),
+        };
+    }
+}
+
+/// Asks the agent once and relays what it says.
+async fn exchange(
+    app: &App,
+    session: &mut ServerSession,
+    recorder: &mut Recorder,
+    order: &Order,
+    related: Option<&Related>,
+    answer: &Answering,
+    rework: Option<&mut Rework>,
+) -> Result<Relayed, Failure> {
+    let limits = order.agent.limits;
+    let call = recorder.call.as_ref();
     let streaming = call.is_some_and(|c| c.operation.is_streaming());
     let sends = call.is_some_and(|c| c.operation == Operation::SendMessage);
     let after_caller_left = sends.then_some(AFTER_CALLER_LEFT);
-    let expectation =
-        call.map(|c| expectation(c, order.agent.reply_guard || order.rework.is_some()));
+    let expectation = call.map(|c| expectation(c, order.agent.reply_guard || rework.is_some()));
 
     let clock = &*app.gate.clock;
     let no_peer = || answer.ended(Ended::Other, Fault::BadGateway, "unresolved");
@@ -71,7 +124,7 @@ pub async fn forward(
     // gRPC is HTTP/2, whatever the agent's other bindings speak.
     let needs_h2 = answer.dialect.is_some_and(|d| d.binding.needs_http2());
     let speaks = if needs_h2 { Speaks::H2 } else { peers.speaks() };
-    let outbound = outbound(session, recorder, &order, &peers, speaks)
+    let outbound = outbound(session, recorder, order, &peers, speaks)
         .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
     let addresses = peers
         .resolve(clock.monotonic())
@@ -116,7 +169,7 @@ pub async fn forward(
         deadline: recorder.started + longest,
         after_caller_left,
         clock,
-        rework: order.rework.as_ref(),
+        rework,
     };
     let binder = match (related, &recorder.verified, &recorder.call) {
         (Some(related), Some(verified), Some(call)) => {
@@ -134,23 +187,7 @@ pub async fn forward(
         _ => None,
     };
     let mut observer = Observer::new(&mut recorder.reply, binder);
-    let relayed = relay(session, upstream, plan, &mut observer).await;
-    match relayed.fault {
-        Some(fault) => Err(Failure::Ended {
-            ended: relayed.ended,
-            whole: relayed.whole,
-            answer: Some(answer.rejection(fault, relayed.ended.label())),
-        }),
-        None if relayed.clean => {
-            recorder.ended(relayed.ended, relayed.whole);
-            Ok(())
-        }
-        None => Err(Failure::Ended {
-            ended: relayed.ended,
-            whole: relayed.whole,
-            answer: None,
-        }),
-    }
+    Ok(relay(session, upstream, plan, &mut observer).await)
 }
 
 fn outbound(
@@ -190,7 +227,11 @@ fn expectation(call: &Call, guard: bool) -> Expectation {
         operation: call.operation,
         rpc_id: call.rpc_id.clone(),
         event_stream: false,
-        max_held: MAX_HELD,
+        max_held: if call.operation == Operation::ListTasks {
+            MAX_LIST
+        } else {
+            MAX_HELD
+        },
         max_event: MAX_EVENT,
         guard,
     }

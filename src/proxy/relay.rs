@@ -6,7 +6,7 @@ use super::released::{Released, is_between_events};
 use super::reply_head::{
     declared_length, ends_by_close, has_two_types, is_encoded, is_event_stream, is_unusable,
 };
-use super::reworked::reworked;
+use super::reworked::{Reworked, reworked};
 use super::send::{Upstream, gone};
 use crate::a2a::reader::{Event, Expectation, Piece, Reader};
 use crate::a2a::{Fault, render_event};
@@ -35,7 +35,7 @@ pub struct Plan<'a> {
     /// Time.
     pub clock: &'a dyn Clock,
     /// What is made of the reply, which must then be small enough to be held.
-    pub rework: Option<&'a Rework>,
+    pub rework: Option<&'a mut Rework>,
 }
 
 /// Relays one reply to its end.
@@ -159,6 +159,10 @@ impl Relay<'_> {
             if let Some(relayed) = fault {
                 return self.say_so(caller, released, relayed).await;
             }
+            if self.plan.rework.as_ref().is_some_and(|r| r.is_open()) {
+                // Nothing leaves before the agent was asked once more.
+                return self.complete();
+            }
             if let Some(relayed) = self.deliver(caller, released).await {
                 return relayed;
             }
@@ -188,8 +192,15 @@ impl Relay<'_> {
         let mut released = Released::Nothing;
         let mut fault = None;
         for piece in self.pieces.drain(..) {
-            let piece = match self.plan.rework {
-                Some(rework) => reworked(rework, piece),
+            let piece = match &mut self.plan.rework {
+                Some(rework) => match reworked(rework, piece).await {
+                    Reworked::Piece(piece) => piece,
+                    Reworked::More => break,
+                    Reworked::Lost(found) => {
+                        fault = Some(found);
+                        break;
+                    }
+                },
                 None => piece,
             };
             match piece {

@@ -1,23 +1,39 @@
 //! Pieces of a reply that leaves only as we wrote it.
 
+use crate::a2a::Fault;
 use crate::a2a::reader::{EventKind, Piece};
+use crate::audit::record::Ended;
 use crate::pipeline::Rework;
+use crate::pipeline::listing::NoPage;
 
-/// A piece of such a reply: whole and rewritten, or withheld. The agent's own errors pass.
-pub(super) fn reworked(rework: &Rework, piece: Piece) -> Piece {
-    match piece {
+/// What becomes of such a piece.
+pub(super) enum Reworked {
+    /// It leaves like this, or is withheld. The agent's own errors leave as they came.
+    Piece(Piece),
+    /// The agent has to be asked once more before anything leaves.
+    More,
+    /// It cannot be said whose it is.
+    Lost((Ended, Fault)),
+}
+
+pub(super) async fn reworked(rework: &mut Rework, piece: Piece) -> Reworked {
+    Reworked::Piece(match piece {
         Piece::Event(bytes, event) => match event.kind {
             EventKind::Error(_) => Piece::Event(bytes, event),
             EventKind::Task
             | EventKind::Message
             | EventKind::StatusUpdate
             | EventKind::ArtifactUpdate
-            | EventKind::Other => match rework.apply(&bytes) {
-                Ok(bytes) => Piece::Event(bytes, event),
-                Err(code) => Piece::Malformed(code),
+            | EventKind::Other => match rework.apply(&bytes).await {
+                Ok(Some(bytes)) => Piece::Event(bytes, event),
+                Ok(None) => return Reworked::More,
+                Err(NoPage::Unclear(code)) => Piece::Malformed(code),
+                Err(NoPage::Store) => {
+                    return Reworked::Lost((Ended::StoreFailed, Fault::Unavailable));
+                }
             },
         },
         Piece::Pass(_) | Piece::Unjudged(..) => Piece::Malformed("oversize_reply"),
         Piece::Malformed(code) => Piece::Malformed(code),
-    }
+    })
 }

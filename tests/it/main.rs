@@ -10,6 +10,7 @@ mod gate;
 mod grpc;
 mod identity;
 mod journal;
+mod listing;
 mod ownership;
 mod policy;
 mod process;

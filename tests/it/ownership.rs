@@ -146,6 +146,15 @@ impl OwnershipStore for Watched {
         self.ask()?.bind(agent, kind, id, owned).await
     }
 
+    async fn count_tasks(
+        &self,
+        agent: &str,
+        owner: &Owner,
+        context: Option<&str>,
+    ) -> Result<u64, StoreError> {
+        self.ask()?.count_tasks(agent, owner, context).await
+    }
+
     fn trouble(&self) -> Option<StoreError> {
         self.broken.load(Ordering::Relaxed).then_some(StoreError)
     }

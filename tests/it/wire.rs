@@ -183,6 +183,7 @@ fn shown(call: &Call) -> Value {
         file_urls,
         extensions,
         skill_mentions,
+        list,
     } = call;
     let mentions: Vec<_> = skill_mentions
         .iter()
@@ -203,6 +204,11 @@ fn shown(call: &Call) -> Value {
         "file_urls": file_urls,
         "extensions": extensions,
         "skill_mentions": mentions,
+        "list": list.as_ref().map(|list| json!({
+            "page_token": list.page_token,
+            "page_size": list.page_size,
+            "filters": list.filters,
+        })),
     });
     let full =
         |value: &Value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty());

@@ -6,6 +6,7 @@
 
 use super::escape::{decoded, write_value};
 use crate::a2a::call::Call;
+use crate::a2a::listing::ListQuery;
 use crate::a2a::operation::{Operation, Version};
 use crate::a2a::payload_json::{Stop, checked_id, refused};
 use std::borrow::Cow;
@@ -83,6 +84,25 @@ pub(super) fn understand(
         if slot.replace(value).is_some() {
             return refused("query_twice");
         }
+    }
+    if call.operation == Operation::ListTasks {
+        let value = |wanted: &str| {
+            let mut pairs = known.iter().zip(&values);
+            let found = pairs.find(|((name, _), _)| *name == wanted)?.1.as_deref();
+            found.filter(|value| !value.is_empty())
+        };
+        let filter = |name| value(name).unwrap_or_default();
+        // Neither a state nor a timestamp has a comma.
+        let filters = [
+            filter("status"),
+            filter("statusTimestampAfter"),
+            filter("contextId"),
+        ];
+        call.list = Some(Box::new(ListQuery {
+            page_token: value("pageToken").map(Box::from),
+            page_size: value("pageSize").and_then(|size| size.parse().ok().filter(|s| *s > 0)),
+            filters: filters.join(",").into(),
+        }));
     }
     let mut separator = '?';
     for ((name, kind), value) in known.iter().zip(values) {

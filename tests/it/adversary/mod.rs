@@ -10,6 +10,7 @@ mod chunks;
 mod connections;
 mod flood;
 mod hidden;
+mod lists;
 mod operators;
 
 use crate::calls::{POLICY, RPC, message, yaml};
@@ -32,6 +33,14 @@ impl Rig {
     }
 
     async fn with(acts: impl IntoIterator<Item = Act>, edit: impl Fn(String) -> String) -> Rig {
+        Rig::with_policy(acts, POLICY, edit).await
+    }
+
+    async fn with_policy(
+        acts: impl IntoIterator<Item = Act>,
+        policy: &str,
+        edit: impl Fn(String) -> String,
+    ) -> Rig {
         let agent = RawAgent::start([]).await;
         agent.play([Act::AnswerThenClose(card(agent.address.port()))]);
         agent.play(acts);
@@ -40,7 +49,7 @@ impl Rig {
         // One agent only, so that the script is not used up by another card fetch.
         let hidden = yaml.find("  - name: hidden").unwrap()..yaml.find("policies:").unwrap();
         let yaml = edit(yaml.replace(&yaml[hidden], ""));
-        let files = [("policy.yaml", POLICY), ("corp.jwks.json", &issuer.jwks())];
+        let files = [("policy.yaml", policy), ("corp.jwks.json", &issuer.jwks())];
         let gateway = Gateway::start_with(Setup {
             yaml: &yaml,
             files: &files,

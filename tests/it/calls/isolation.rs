@@ -258,7 +258,7 @@ async fn issued_contexts_only_when_configured() {
     assert_eq!(code(&stand.call(&alice, "SendMessage", &body).await), 0);
 }
 
-/// Listing, push configurations and the extended card are refused with their own errors.
+/// Push configurations and the extended card are refused with their own errors.
 #[tokio::test]
 async fn what_is_not_offered_says_so() {
     let stand = Stand::new().await;
@@ -271,7 +271,6 @@ async fn what_is_not_offered_says_so() {
     };
     let config = json!({ "taskId": "t", "id": "c", "url": "https://hooks.example.com/" });
     for (method, body, expected) in [
-        ("ListTasks", call("ListTasks", json!({})), -32004),
         (
             "GetExtendedAgentCard",
             call("GetExtendedAgentCard", json!({})),

@@ -6,6 +6,7 @@
 mod extended;
 mod isolation;
 mod json_rpc;
+mod listing;
 mod recorded;
 mod replies;
 mod rest;

@@ -308,9 +308,9 @@ fn what_is_not_offered_is_refused() {
                 Operation::SendMessage
                 | Operation::SendStreamingMessage
                 | Operation::GetTask
+                | Operation::ListTasks
                 | Operation::CancelTask
                 | Operation::SubscribeToTask => None,
-                Operation::ListTasks => Some((Fault::UnsupportedOperation, "list_unavailable")),
                 Operation::CreateTaskPushNotificationConfig
                 | Operation::GetTaskPushNotificationConfig
                 | Operation::ListTaskPushNotificationConfigs

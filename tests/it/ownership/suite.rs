@@ -26,6 +26,7 @@ pub fn every_rule(fresh: impl Fn() -> Subject) {
         looking_prolongs_nothing,
         strangers_prolong_nothing,
         of_many_at_once_one_wins,
+        tasks_are_counted_by_owner_agent_and_context,
     ] {
         rule(&fresh());
     }
@@ -171,6 +172,57 @@ fn strangers_prolong_nothing(s: &Subject) {
     assert_eq!(s.bind("c", "bob"), Claimed::Foreign);
     (s.advance)(Duration::from_secs(1));
     assert_eq!(s.owner("c"), None);
+}
+
+fn tasks_are_counted_by_owner_agent_and_context(s: &Subject) {
+    let bind = |agent: &str, kind, id: &str, name, context| {
+        let owned = owned(name, None, context);
+        wait(s.store.bind(agent, kind, id, &owned)).unwrap()
+    };
+    let count =
+        |agent, name, context| wait(s.store.count_tasks(agent, &owner(name), context)).unwrap();
+    assert_eq!(count("a", "alice", None), 0);
+    for (agent, id, name, context) in [
+        ("a", "t1", "alice", Some("c1")),
+        ("a", "t2", "alice", Some("c1")),
+        ("a", "t3", "alice", Some("c2")),
+        ("a", "t4", "alice", None),
+        ("b", "t1", "alice", Some("c1")),
+        ("a", "t5", "bob", Some("c3")),
+    ] {
+        // As often as they are named, they are counted once.
+        for _ in 0..2 {
+            bind(agent, IdKind::Task, id, name, context);
+        }
+    }
+    bind("a", IdKind::Context, "c1", "alice", None);
+    assert_eq!(
+        bind("a", IdKind::Task, "t5", "alice", None),
+        Claimed::Foreign
+    );
+    for (agent, name, context, expected) in [
+        ("a", "alice", None, 4),
+        ("a", "alice", Some("c1"), 2),
+        ("a", "alice", Some("c2"), 1),
+        ("a", "alice", Some("c3"), 0),
+        ("b", "alice", None, 1),
+        ("a", "bob", None, 1),
+        ("b", "bob", None, 0),
+        ("a", "", None, 0),
+    ] {
+        assert_eq!(
+            count(agent, name, context),
+            expected,
+            "{agent} {name} {context:?}"
+        );
+    }
+    // A context that is learnt later counts; what expires does not, whoever has it then.
+    bind("a", IdKind::Task, "t4", "alice", Some("c2"));
+    assert_eq!(count("a", "alice", Some("c2")), 2);
+    (s.advance)(TTL);
+    assert_eq!(count("a", "alice", None), 0);
+    assert_eq!(bind("a", IdKind::Task, "t1", "bob", None), Claimed::New);
+    assert_eq!((count("a", "alice", None), count("a", "bob", None)), (0, 1));
 }
 
 fn of_many_at_once_one_wins(s: &Subject) {
