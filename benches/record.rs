@@ -53,6 +53,7 @@ fn bench(c: &mut Criterion) {
         context_id: Some(Id("ctx-000001")),
         reference_task_ids: Ids(&[]),
         extensions: Ids(&[]),
+        declared_extensions: Ids(&[]),
         push_config_id: None,
         webhook_hosts: Ids(&[]),
         decision: Decision {

@@ -127,7 +127,7 @@ pub struct Malformed {
 }
 
 /// Every code of [`Malformed`]. Codes are never renamed: records keep them.
-pub const MALFORMED_CODES: [&str; 95] = [
+pub const MALFORMED_CODES: [&str; 97] = [
     // The text, as [`super::strict_json::JsonFault`] has it.
     "bad_utf8",
     "bom",
@@ -151,6 +151,8 @@ pub const MALFORMED_CODES: [&str; 95] = [
     "version_unknown",
     "version_twice",
     "version_differs",
+    "extension_uri",
+    "too_many_extensions",
     // The envelope.
     "batch",
     "not_an_object",

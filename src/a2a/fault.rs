@@ -34,6 +34,8 @@ pub enum Fault {
     VersionNotSupported,
     /// A webhook that may not be set: wrong in form, not allowed, or not out on the Internet.
     WebhookRefused,
+    /// The agent requires an extension that the caller does not declare.
+    ExtensionSupportRequired,
     /// Push notifications are not available.
     PushNotificationNotSupported,
     /// The operation is not available.
@@ -249,6 +251,9 @@ table! {
     WebhookRefused: -32602, -32602, 200, 400, "INVALID_ARGUMENT", 3,
         "WEBHOOK_REFUSED", "portcullis", "not_allowed", "InvalidParamsError",
         "push notifications cannot be delivered to this URL", field "url";
+    ExtensionSupportRequired: -32008, -32600, 200, 400, "FAILED_PRECONDITION", 9,
+        "EXTENSION_SUPPORT_REQUIRED", "a2a-protocol.org", "malformed", "ExtensionSupportRequiredError",
+        "the agent requires an extension that the request does not declare";
     PushNotificationNotSupported: -32003, -32003, 200, 400, "FAILED_PRECONDITION", 9,
         "PUSH_NOTIFICATION_NOT_SUPPORTED", "a2a-protocol.org", "not_allowed", "PushNotificationNotSupportedError",
         "push notifications are not supported";

@@ -17,10 +17,18 @@ const VERSION_QUERY: &str = "A2A-Version";
 /// Names of the extension header, 1.0's and 0.3's.
 const EXTENSIONS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
 
-/// At most this many extension URIs are kept for the record.
+/// A call asks for no more extensions than this.
 const MAX_EXTENSIONS: usize = 32;
-/// Longer extension URIs are not kept.
+/// No extension's URI is longer.
 const MAX_EXTENSION_CHARS: usize = 256;
+
+/// The name of the extension header in a version: servers of each read their own (FC-44).
+pub fn extensions_header(version: Version) -> &'static str {
+    match version {
+        Version::V0_3 => "x-a2a-extensions",
+        Version::V1_0 => "a2a-extensions",
+    }
+}
 
 /// What the head of a request says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,8 +36,8 @@ pub struct Head {
     /// The version that the caller declared, in `A2A-Version` or in the query; `None` when neither
     /// says one, and then the spelling decides.
     pub version: Option<Version>,
-    /// Extensions that the caller asks for under either header name: for the record only, so
-    /// capped at 32 URIs of 256 characters, the rest left out.
+    /// Extensions that the caller asks for under either header name, each once: at most 32 URIs of
+    /// 256 characters.
     pub extensions: Vec<Box<str>>,
 }
 
@@ -39,7 +47,8 @@ pub struct Head {
 /// [`Fault::ContentTypeNotSupported`] unless there is exactly one `Content-Type`, it is
 /// `application/json` with no parameter but `charset=utf-8`, and no `Content-Encoding` but
 /// `identity`; [`Fault::VersionNotSupported`] when the version is stated twice in one place,
-/// differently in two, or is none that we know.
+/// differently in two, or is none that we know; [`Fault::InvalidRequest`] when an extension is no
+/// URI, or there are too many.
 pub fn read(headers: &HeaderMap, query: Option<&str>) -> Result<Head, Malformed> {
     read_of(headers, query, &[crate::a2a::JSON])
 }
@@ -60,7 +69,7 @@ pub(super) fn read_of(
     }
     Ok(Head {
         version: version(headers, query)?,
-        extensions: extensions(headers),
+        extensions: extensions(headers)?,
     })
 }
 
@@ -185,15 +194,67 @@ fn percent_decoded(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8(bytes).unwrap_or_else(|_| "\u{fffd}".to_owned()))
 }
 
-fn extensions(headers: &HeaderMap) -> Vec<Box<str>> {
+/// Whether a field has either name of the extension header, or one that servers of the CGI kind
+/// read as one.
+pub fn declares_extensions(name: &str) -> bool {
+    let alike = |(byte, want): (u8, u8)| byte == want || (byte == b'_' && want == b'-');
     EXTENSIONS
         .iter()
-        .flat_map(|name| headers.get_all(*name))
+        .any(|known| name.len() == known.len() && name.bytes().zip(known.bytes()).all(alike))
+}
+
+/// The extensions that a reply's header names as active, under either name: for the record only,
+/// so what is unclear or too much is left out.
+pub fn active_extensions(headers: &HeaderMap) -> Vec<Box<str>> {
+    let values = EXTENSIONS.iter().flat_map(|name| headers.get_all(*name));
+    values
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .filter(|uri| !uri.is_empty() && uri.len() <= MAX_EXTENSION_CHARS)
+        .map(|uri| uri.trim_matches([' ', '\t']))
+        .filter(|uri| is_extension(uri))
         .take(MAX_EXTENSIONS)
         .map(Box::from)
         .collect()
+}
+
+fn extensions(headers: &HeaderMap) -> Result<Vec<Box<str>>, Malformed> {
+    let refused = |code| Malformed::before_body(Fault::InvalidRequest, code);
+    let mut found: Vec<Box<str>> = Vec::new();
+    let values = EXTENSIONS.iter().flat_map(|name| headers.get_all(*name));
+    for value in values {
+        let text = value.to_str().map_err(|_| refused("extension_uri"))?;
+        for uri in text.split(',').map(|uri| uri.trim_matches([' ', '\t'])) {
+            if uri.is_empty() || found.iter().any(|known| **known == *uri) {
+                continue;
+            }
+            if !is_extension(uri) {
+                return Err(refused("extension_uri"));
+            }
+            if found.len() == MAX_EXTENSIONS {
+                return Err(refused("too_many_extensions"));
+            }
+            found.push(uri.into());
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a text is a URI with a scheme, as far as its characters tell (RFC 3986 section 2).
+fn is_extension(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return false;
+    };
+    text.len() <= MAX_EXTENSION_CHARS
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+        && !rest.is_empty()
+        && rest.bytes().all(|b| {
+            b.is_ascii_graphic()
+                && !matches!(
+                    b,
+                    b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
+                )
+        })
 }

@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 512;
 /// Longest id of a task or context.
 const MAX_ID: usize = 4096;
 /// Longest page token of an agent.
-const MAX_TOKEN: usize = 4096;
+const MAX_TOKEN: usize = 2048;
 /// The most tasks that one page may have (A2A 1.0 section 3.1.4).
 const MAX_PAGE: u32 = 100;
 /// The tasks of a page where neither caller nor agent says how many.
@@ -183,14 +183,20 @@ fn query_with_page_token(path: &str, token: &str) -> Box<str> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let mut out = String::with_capacity(path.len() + query.len() + token.len() + 16);
     out.push_str(path);
-    out.push('?');
+    let mut separator = '?';
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let name = pair.split('=').next().unwrap_or_default();
         if name != "pageToken" {
+            out.push(separator);
+            separator = '&';
             out.push_str(pair);
-            out.push('&');
         }
     }
+    if token.is_empty() {
+        // Servers differ about the empty token, so it is left out.
+        return out.into();
+    }
+    out.push(separator);
     out.push_str("pageToken=");
     for byte in token.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {

@@ -30,6 +30,8 @@ pub struct Reading {
     /// The version to declare to the agent: exactly one normalized header goes out with a 1.0
     /// spelling, and with a 0.3 spelling only when the caller declared it (`design.md` section 4).
     pub a2a_version: Option<Version>,
+    /// The extensions that the caller declares in its header, each once.
+    pub extensions: Vec<Box<str>>,
     /// What follows the interface's path on the backend: the canonical path with its query, built
     /// from what was understood. Empty in JSON-RPC.
     pub path: Box<str>,
@@ -48,6 +50,7 @@ impl Reading {
         Reading {
             call,
             a2a_version,
+            extensions: head.extensions.clone(),
             path,
             body: None,
         }

@@ -136,6 +136,9 @@ pub struct Asked<'a> {
     /// `message.extensions`.
     #[serde(skip_serializing_if = "Ids::is_empty")]
     pub extensions: Ids<'a>,
+    /// Extensions that the caller declares in its header.
+    #[serde(skip_serializing_if = "Ids::is_empty")]
+    pub declared_extensions: Ids<'a>,
     /// The push configuration that the call names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push_config_id: Option<Id<'a>>,
@@ -406,6 +409,9 @@ pub struct Response<'a> {
     #[serde(serialize_with = "value::states")]
     #[schemars(schema_with = "value::states_schema")]
     pub states: &'a [TaskState],
+    /// Extensions that the reply's header names as active; at most 32.
+    #[serde(skip_serializing_if = "Ids::is_empty")]
+    pub extensions: Ids<'a>,
     /// Body bytes that came from the agent.
     pub bytes: u64,
     /// Events of a stream.

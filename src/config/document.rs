@@ -218,7 +218,10 @@ pub static SIGNING_KEYS: Fields = Fields {
         ("assertion", "remove it; nothing is asserted to agents yet"),
         ("checkpoint", "remove it; checkpoints are not signed yet"),
         ("fingerprint", "remove it; the key is made at each start"),
-        ("page_token", "remove it; page tokens are sealed with a key of this process"),
+        (
+            "page_token",
+            "remove it; page tokens are sealed with a key of this process",
+        ),
     ],
 };
 

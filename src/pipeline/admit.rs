@@ -8,6 +8,7 @@ use super::skill::{Circumstances, resolve};
 use super::webhook::{screen, sets_webhook};
 use super::{Challenge, Permit, Recorder, Rejection, Rework, ScopeHint};
 use crate::a2a::card::Interface;
+use crate::a2a::head::extensions_header;
 use crate::a2a::{
     Binding, Dialect, Fault, Malformed, Operation, ReadRules, Reading, Request, Version,
     allowed_methods, parse,
@@ -31,6 +32,9 @@ pub struct Admission {
     pub permit: Permit,
     /// The version to declare to the agent.
     pub a2a_version: Option<Version>,
+    /// The header that declares the caller's extensions to the agent, with its value, which may be
+    /// empty; `None` on the backend surface, where headers pass.
+    pub extensions: Option<(&'static str, Box<str>)>,
     /// What follows the interface's path on the backend, with its query; empty in JSON-RPC and on
     /// the backend surface.
     pub path: Box<str>,
@@ -118,6 +122,7 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
     let Reading {
         call,
         a2a_version,
+        extensions,
         path,
         body,
     } = read(&asking)?;
@@ -135,6 +140,11 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
         .iter()
         .filter_map(|url| shown_host(url).map(Box::from))
         .collect();
+    let declared = (
+        extensions_header(dialect.version),
+        extensions.join(", ").into(),
+    );
+    recorder.extensions = extensions;
     recorder.call = Some(call);
     let began = recorder.phase(Phase::Parse, began);
     let Ok(rework) = rework else {
@@ -146,6 +156,7 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
         .map(|(permit, related)| Admission {
             permit,
             a2a_version,
+            extensions: Some(declared),
             path,
             body,
             related: Some(related),
@@ -208,6 +219,14 @@ async fn admitted(
     };
     if let Some((fault, code)) = unavailable(call, offered) {
         return Err(Rejection::plain(fault, code));
+    }
+    if recorder
+        .live
+        .cards
+        .requires_more(agent.index, &recorder.extensions)
+    {
+        let fault = Fault::ExtensionSupportRequired;
+        return Err(Rejection::plain(fault, "extension_not_declared"));
     }
     let owner = &asking.verified.owner;
     let related = relate(&*gate.ownership, agent, owner, call)
@@ -344,6 +363,7 @@ pub async fn admit_backend(
     Ok(Admission {
         permit,
         a2a_version: None,
+        extensions: None,
         path: Box::default(),
         body: None,
         related: None,

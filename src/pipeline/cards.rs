@@ -141,6 +141,17 @@ impl CardStore {
         }
     }
 
+    /// Whether the agent's card requires an extension that is not among the declared ones.
+    pub fn requires_more(&self, agent: usize, declared: &[Box<str>]) -> bool {
+        match self.card(agent) {
+            CardView::Ready(published, _) => published
+                .required_extensions
+                .iter()
+                .any(|required| !declared.contains(required)),
+            CardView::Missing(_) | CardView::Withheld => false,
+        }
+    }
+
     /// The reply to a call for the agent's extended card, rewritten like its public card; `shows`
     /// says which skills this caller sees.
     ///

@@ -38,6 +38,8 @@ pub struct ReplyNote {
     pub task_id: Option<Box<str>>,
     /// The context that the reply is about.
     pub context_id: Option<Box<str>>,
+    /// Extensions that its header names as active.
+    pub extensions: Vec<Box<str>>,
     /// Artifacts that were carried.
     pub artifacts: Vec<ArtifactNote>,
 }

@@ -5,8 +5,8 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Longer texts are none of our tokens: an agent's own has at most 4096 bytes.
-const MAX_TEXT: usize = 8192;
+/// Longer texts are none of our tokens: an agent's own has at most 2048 bytes.
+const MAX_TEXT: usize = 4096;
 /// Bytes of the number before the agent's token.
 const SKIP: usize = 4;
 

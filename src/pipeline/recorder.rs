@@ -51,6 +51,8 @@ pub struct Recorder {
     pub skill: Option<Skill>,
     /// The call, once it is parsed.
     pub call: Option<Call>,
+    /// Extensions that its header declares.
+    pub extensions: Vec<Box<str>>,
     /// Hosts of the webhooks that it sets.
     pub webhook_hosts: Vec<Box<str>>,
     /// What was decided; before that, a refusal's own code takes its place.
@@ -102,6 +104,7 @@ impl Recorder {
             verified: None,
             skill: None,
             call: None,
+            extensions: Vec::new(),
             webhook_hosts: Vec::new(),
             decision: None,
             body_bytes: 0,
@@ -222,6 +225,7 @@ impl Recorder {
                 rpc_code: reply.rpc_code,
                 kind: reply.kind,
                 states: &reply.states,
+                extensions: Ids(&reply.extensions),
                 bytes: reply.bytes,
                 events: reply.events,
                 judged: reply.judged(),
@@ -310,6 +314,7 @@ impl Recorder {
             context_id: call.and_then(|c| c.context_id.as_deref()).map(Id),
             reference_task_ids: call.map_or(Ids::default(), |c| Ids(&c.reference_task_ids)),
             extensions: call.map_or(Ids::default(), |c| Ids(&c.extensions)),
+            declared_extensions: Ids(&self.extensions),
             push_config_id: call.and_then(|c| c.push_config_id.as_deref()).map(Id),
             webhook_hosts: Ids(&self.webhook_hosts),
             decision: self.decided(code),

@@ -40,6 +40,8 @@ pub struct Order {
     pub body: Bytes,
     /// The version to declare to the agent.
     pub a2a_version: Option<Version>,
+    /// The header that declares the caller's extensions, with its value.
+    pub extensions: Option<(&'static str, Box<str>)>,
     /// What is made of the reply.
     pub rework: Option<Rework>,
 }
@@ -203,6 +205,10 @@ fn outbound(
         authority: &order.agent.backend_of(order.backend).authority,
         request_id: recorder.request_id.as_str(),
         a2a_version: order.a2a_version,
+        extensions: order
+            .extensions
+            .as_ref()
+            .map(|(name, value)| (*name, &**value)),
         content_length: (!order.body.is_empty() || head.method == http::Method::POST)
             .then_some(order.body.len()),
     };

@@ -4,6 +4,7 @@
 //! that we set ourselves are left out (RFC 9110 sections 7.6.1 and 11.7; TR-8, TR-10). Towards the
 //! caller: the agent's challenges, cookies and anything that names its own origin.
 
+use crate::a2a::head::declares_extensions;
 use crate::a2a::{Fault, Version};
 use bytes::{BufMut, BytesMut};
 use http::header::{self, HeaderName, HeaderValue};
@@ -24,8 +25,19 @@ pub struct Added<'a> {
     pub request_id: &'a str,
     /// The normalised `A2A-Version`, if one is to be sent.
     pub a2a_version: Option<Version>,
+    /// The header that declares the caller's extensions, in the place of whatever it sent itself;
+    /// none is sent when the value is empty.
+    pub extensions: Option<(&'static str, &'a str)>,
     /// The length of the body, when there is one.
     pub content_length: Option<usize>,
+}
+
+impl Added<'_> {
+    /// Whether a field of the caller's goes to the agent.
+    fn lets(&self, name: &HeaderName) -> bool {
+        let name = name.as_str();
+        travels_to_agent(name) && !(self.extensions.is_some() && declares_extensions(name))
+    }
 }
 
 /// Writes the request head for an HTTP/1.1 agent.
@@ -47,7 +59,7 @@ pub fn upstream_head(
     wire.put_slice(added.authority.as_bytes());
     wire.put_slice(b"\r\n");
     for (name, value) in headers {
-        if travels_to_agent(name.as_str()) && !dropped.iter().any(|d| d == name) {
+        if added.lets(name) && !dropped.iter().any(|d| d == name) {
             wire.put_slice(name.as_str().as_bytes());
             wire.put_slice(b": ");
             wire.put_slice(value.as_bytes());
@@ -60,6 +72,14 @@ pub fn upstream_head(
     if let Some(version) = added.a2a_version {
         wire.put_slice(b"a2a-version: ");
         wire.put_slice(version.label().as_bytes());
+        wire.put_slice(b"\r\n");
+    }
+    if let Some((name, value)) = added.extensions
+        && !value.is_empty()
+    {
+        wire.put_slice(name.as_bytes());
+        wire.put_slice(b": ");
+        wire.put_slice(value.as_bytes());
         wire.put_slice(b"\r\n");
     }
     if let Some(length) = added.content_length {
@@ -99,7 +119,7 @@ pub fn upstream_fields(
             .map_err(|_| (Fault::HeadersTooLarge, "too_many_headers"))
     };
     for (name, value) in headers {
-        if travels_to_agent(name.as_str()) && !dropped.iter().any(|d| d == name) {
+        if added.lets(name) && !dropped.iter().any(|d| d == name) {
             add(name.clone(), value.clone())?;
         }
     }
@@ -113,6 +133,13 @@ pub fn upstream_fields(
     if let Some(version) = added.a2a_version {
         let name = HeaderName::from_static("a2a-version");
         add(name, HeaderValue::from_static(version.label()))?;
+    }
+    if let Some((name, value)) = added.extensions
+        && !value.is_empty()
+    {
+        let value = HeaderValue::from_str(value);
+        let value = value.map_err(|_| (Fault::Internal, "bad_extensions"))?;
+        add(HeaderName::from_static(name), value)?;
     }
     if let Some(length) = added.content_length {
         add(header::CONTENT_LENGTH, HeaderValue::from(length))?;
@@ -275,29 +302,6 @@ pub fn downstream_head(
     Ok(head)
 }
 
-/// Fields that describe the agent's bytes and not ours (FC-14).
-const OF_OTHER_BYTES: [&str; 11] = [
-    "etag",
-    "last-modified",
-    "expires",
-    "age",
-    "vary",
-    "accept-ranges",
-    "content-range",
-    "content-md5",
-    "digest",
-    "content-digest",
-    "repr-digest",
-];
-
-/// For a reply whose body is made for one caller: nobody keeps it.
-pub(super) fn make_private(head: &mut ResponseHeader) -> Result<(), Box<pingora::Error>> {
-    for name in OF_OTHER_BYTES {
-        head.remove_header(name);
-    }
-    head.insert_header(header::CACHE_CONTROL, "private, no-store")
-}
-
 fn travels_to_caller(name: &str) -> bool {
     if name.contains('_') {
         return travels_to_caller(&name.replace('_', "-"));
@@ -365,6 +369,7 @@ mod tests {
             authority: "agent:9",
             request_id: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
             a2a_version: Some(Version::V1_0),
+            extensions: None,
             content_length: Some(0),
         }
     }

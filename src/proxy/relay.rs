@@ -1,13 +1,14 @@
 //! The agent's reply on its way back: judged, noted, then released.
 
-use super::headers::{downstream_head, make_private};
+use super::headers::downstream_head;
 use super::relayed::Relayed;
 use super::released::{Released, is_between_events};
 use super::reply_head::{
     declared_length, ends_by_close, has_two_types, is_encoded, is_event_stream, is_unusable,
 };
-use super::reworked::{Reworked, reworked};
+use super::reworked::{Reworked, make_private, reworked};
 use super::send::{Upstream, gone};
+use crate::a2a::head::active_extensions;
 use crate::a2a::reader::{Event, Expectation, Piece, Reader};
 use crate::a2a::{Fault, render_event};
 use crate::audit::record::Ended;
@@ -89,6 +90,7 @@ impl Relay<'_> {
             return Relayed::refused(Ended::Other, false, Fault::BadGateway);
         };
         observer.header(head.status.as_u16(), self.plan.clock.monotonic());
+        observer.note.extensions = active_extensions(&head.headers);
         if is_unusable(head) {
             return Relayed::refused(Ended::Other, false, Fault::BadGateway);
         }

@@ -5,6 +5,8 @@ use crate::a2a::reader::{EventKind, Piece};
 use crate::audit::record::Ended;
 use crate::pipeline::Rework;
 use crate::pipeline::listing::NoPage;
+use http::header;
+use pingora::http::ResponseHeader;
 
 /// What becomes of such a piece.
 pub(super) enum Reworked {
@@ -36,4 +38,27 @@ pub(super) async fn reworked(rework: &mut Rework, piece: Piece) -> Reworked {
         Piece::Pass(_) | Piece::Unjudged(..) => Piece::Malformed("oversize_reply"),
         Piece::Malformed(code) => Piece::Malformed(code),
     })
+}
+
+/// Fields that describe the agent's bytes and not ours (FC-14).
+const OF_OTHER_BYTES: [&str; 11] = [
+    "etag",
+    "last-modified",
+    "expires",
+    "age",
+    "vary",
+    "accept-ranges",
+    "content-range",
+    "content-md5",
+    "digest",
+    "content-digest",
+    "repr-digest",
+];
+
+/// For a reply whose body is made for one caller: nobody keeps it.
+pub(super) fn make_private(head: &mut ResponseHeader) -> Result<(), Box<pingora::Error>> {
+    for name in OF_OTHER_BYTES {
+        head.remove_header(name);
+    }
+    head.insert_header(header::CACHE_CONTROL, "private, no-store")
 }

@@ -179,6 +179,7 @@ async fn go(
     let Admission {
         permit,
         a2a_version,
+        extensions,
         related,
         rework,
         ..
@@ -190,6 +191,7 @@ async fn go(
         target: target.path,
         body,
         a2a_version,
+        extensions,
         rework,
     };
     let forwarded = forward(app, session, recorder, order, related.as_ref()).await;

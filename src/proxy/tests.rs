@@ -223,6 +223,7 @@ async fn line(
         target: "/".into(),
         body,
         a2a_version: Some(Version::V1_0),
+        extensions: None,
         rework: None,
     };
     forward(app, session, recorder, order, None).await

@@ -79,6 +79,25 @@ pub(super) fn narrow_capabilities(
     Ok(extended)
 }
 
+/// URIs of the extensions that the agent requires its callers to declare.
+pub(super) fn required_extensions(capabilities: &Node<'_>) -> Vec<Box<str>> {
+    let Node::Object(members) = capabilities else {
+        return Vec::new();
+    };
+    let Some(Node::Array(extensions)) = find(members, "extensions") else {
+        return Vec::new();
+    };
+    let uri = |extension: &Node<'_>| match extension {
+        Node::Object(members)
+            if matches!(find(members, "required"), Some(Node::Scalar("true"))) =>
+        {
+            find(members, "uri").and_then(Node::text).map(Box::from)
+        }
+        Node::Object(_) | Node::Array(_) | Node::Text(..) | Node::Scalar(_) => None,
+    };
+    extensions.iter().filter_map(uri).collect()
+}
+
 /// A flag stays set only where the promise can be kept. Returns whether it was set.
 pub(super) fn narrow_flag(flag: &mut Node<'_>, promised: bool) -> bool {
     let set = matches!(flag, Node::Scalar("true"));

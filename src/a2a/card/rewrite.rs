@@ -3,7 +3,7 @@
 use super::Interface;
 use super::fault::{CardFault, DroppedInterface};
 use super::interfaces::{Addresses, Entry, Offer};
-use super::narrow::{ids_of, narrow_capabilities, narrow_flag, narrow_skills};
+use super::narrow::{self, ids_of, narrow_capabilities, narrow_flag, narrow_skills};
 use super::read::{Member, Node, find, read};
 use super::scrub::Scrubber;
 use super::security::{SecuritySchemes, Shapes, quoted};
@@ -72,6 +72,8 @@ pub struct Published {
     pub skills: Vec<Box<str>>,
     /// Whether the agent's own card announces an extended card.
     pub extended: bool,
+    /// URIs of the extensions that every caller must declare.
+    pub required_extensions: Vec<Box<str>>,
     /// SHA-256 of the agent's own card.
     pub source: [u8; 32],
     /// What its signatures are worth; `None` when nobody looked.
@@ -120,6 +122,7 @@ pub(super) fn rewrite_node(
     card.retain(|member| fate(&member.name) != Fate::Dropped);
     let mut skills = Vec::new();
     let mut extended = false;
+    let mut required_extensions = Vec::new();
     for member in &mut card {
         match member.name.as_ref() {
             "skills" => {
@@ -127,6 +130,7 @@ pub(super) fn rewrite_node(
                 narrow_skills(&mut member.value, publication.shows)?;
             }
             "capabilities" => {
+                required_extensions = narrow::required_extensions(&member.value);
                 extended |= narrow_capabilities(&mut member.value, publication.promises)?;
             }
             "supportsAuthenticatedExtendedCard" => {
@@ -160,6 +164,7 @@ pub(super) fn rewrite_node(
         interfaces: offer.interfaces,
         skills,
         extended,
+        required_extensions,
         source: [0; 32],
         attested: None,
         dropped: offer.dropped,

@@ -118,7 +118,9 @@ pub(super) fn with_page_token(body: &[u8], token: &str) -> Option<Bytes> {
         }
     }
     out.extend_from_slice(message.get(from..)?);
-    delimited(&mut out, PAGE_TOKEN, token.as_bytes());
+    if !token.is_empty() {
+        delimited(&mut out, PAGE_TOKEN, token.as_bytes());
+    }
     Some(framed(out))
 }
 

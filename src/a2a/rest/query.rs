@@ -64,12 +64,12 @@ pub(super) fn understand(
     path: &mut String,
 ) -> Result<(), Stop> {
     let query = query.unwrap_or_default();
-    if query.is_empty() {
+    if query.is_empty() && call.operation != Operation::ListTasks {
         return Ok(());
     }
     let known = parameters(call.operation);
     let mut values: Vec<Option<Cow<'_, str>>> = vec![None; known.len()];
-    for pair in query.split('&') {
+    for pair in query.split('&').filter(|_| !query.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (Some(name), Some(value)) = (decoded(name, true), decoded(value, true)) else {
             return refused("query_encoding");

@@ -49,6 +49,7 @@ fn asked<'a>(
         context_id: None,
         reference_task_ids: Ids(references),
         extensions: Ids(&[]),
+        declared_extensions: Ids(&[]),
         push_config_id: None,
         webhook_hosts: Ids(&[]),
         decision: Decision {
@@ -159,6 +160,7 @@ fn an_outcome_says_how_far_it_got_and_what_came_back() {
             grpc_status: None,
             rpc_code: None,
             kind: Some(EventKind::StatusUpdate),
+            extensions: Ids(&[]),
             states: &[TaskState::Submitted, TaskState::InputRequired],
             bytes: 99,
             events: 2,

@@ -123,6 +123,7 @@ fn error_types_of_rest_0_3_are_those_that_its_clients_know() {
         ("ContentTypeNotSupportedError", -32005),
         ("InvalidAgentResponseError", -32006),
         ("ExtendedAgentCardNotConfiguredError", -32007),
+        ("ExtensionSupportRequiredError", -32008),
         ("VersionNotSupportedError", -32009),
         ("InvalidRequestError", -32600),
         ("MethodNotFoundError", -32601),
@@ -199,6 +200,8 @@ fn reasons_that_are_not_ours_are_a2a_s() {
         .collect();
     assert_eq!(
         a2a,
-        [-32001, -32009, -32003, -32004, -32007, -32005, -32006]
+        [
+            -32001, -32009, -32008, -32003, -32004, -32007, -32005, -32006
+        ]
     );
 }

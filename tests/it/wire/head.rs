@@ -36,16 +36,15 @@ fn a_version_is_stated_once_or_not_at_all() {
     assert!(read(&[], Some("A2A-Version=1.0&A2A%2dversion=1.0")).is_err());
 }
 
+/// FC-44: under both names, on several lines, each once, in order of the newer name first.
 #[test]
-fn extensions_of_both_names_are_kept_for_the_record_within_bounds() {
-    let long = "x".repeat(257);
-    let fits = "y".repeat(256);
-    let many = vec!["https://m.example"; 40].join(",");
+fn extensions_of_both_names_are_one_list() {
+    let fits = format!("y:{}", "y".repeat(254));
     let found = head::read(
         &headers(&[
-            ("x-a2a-extensions", "https://c.example"),
-            ("a2a-extensions", " https://a.example ,, https://b.example"),
-            ("a2a-extensions", &long),
+            ("x-a2a-extensions", "https://c.example, https://a.example"),
+            ("a2a-extensions", " https://a.example ,,\thttps://b.example"),
+            ("a2a-extensions", ""),
             ("a2a-extensions", &fits),
         ]),
         None,
@@ -58,8 +57,43 @@ fn extensions_of_both_names_are_kept_for_the_record_within_bounds() {
         "https://c.example",
     ];
     assert!(extensions.iter().map(|uri| &**uri).eq(expected));
-    let found = head::read(&headers(&[("a2a-extensions", &many)]), None);
-    assert_eq!(found.unwrap().extensions.len(), 32);
+    let uris = |count: usize| {
+        let uris: Vec<_> = (0..count)
+            .map(|n| format!("https://m.example/{n}"))
+            .collect();
+        head::read(&headers(&[("a2a-extensions", &uris.join(","))]), None)
+    };
+    assert_eq!(uris(32).unwrap().extensions.len(), 32);
+    assert_eq!(uris(33).unwrap_err().code, "too_many_extensions");
+    let same = vec!["https://m.example"; 100].join(",");
+    let found = head::read(&headers(&[("x-a2a-extensions", &same)]), None);
+    assert_eq!(found.unwrap().extensions.len(), 1);
+}
+
+#[test]
+fn what_is_no_uri_is_no_extension() {
+    for uri in [
+        "x",
+        "example.com/e1",
+        ":e1",
+        "1x:e1",
+        "https:",
+        "https://a b",
+        "https://a;\"b\"",
+        "urn:<x>",
+        "urn:x\\y",
+        "https://é.example",
+        &format!("y:{}", "y".repeat(255)),
+    ] {
+        for name in ["a2a-extensions", "x-a2a-extensions"] {
+            let found = head::read(&headers(&[(name, uri)]), None);
+            assert_eq!(found.unwrap_err().code, "extension_uri", "{uri}");
+        }
+    }
+    for uri in ["urn:a2a:ext", "https://e.example/x?y=z#v1", "tag:e,2026:x"] {
+        let found = head::read(&headers(&[("a2a-extensions", uri)]), None);
+        assert_eq!(found.is_ok(), !uri.contains(','), "{uri}");
+    }
 }
 
 proptest! {

@@ -33,10 +33,30 @@ async fn the_agent_gets_one_version_and_no_query() {
     let stand = Stand::new().await;
     for (query, fields, method, expected) in [
         ("", &[][..], "SendMessage", &["a2a-version: 1.0"][..]),
-        ("", &[("A2A-Version", "1.0")], "SendMessage", &["a2a-version: 1.0"]),
-        ("", &[("A2A-Version", "")], "SendMessage", &["a2a-version: 1.0"]),
-        ("?A2A-Version=1.0", &[], "SendMessage", &["a2a-version: 1.0"]),
-        ("?x=y&A2A-Version=1%2E0", &[], "SendMessage", &["a2a-version: 1.0"]),
+        (
+            "",
+            &[("A2A-Version", "1.0")],
+            "SendMessage",
+            &["a2a-version: 1.0"],
+        ),
+        (
+            "",
+            &[("A2A-Version", "")],
+            "SendMessage",
+            &["a2a-version: 1.0"],
+        ),
+        (
+            "?A2A-Version=1.0",
+            &[],
+            "SendMessage",
+            &["a2a-version: 1.0"],
+        ),
+        (
+            "?x=y&A2A-Version=1%2E0",
+            &[],
+            "SendMessage",
+            &["a2a-version: 1.0"],
+        ),
         (
             "?A2A-Version=1.0",
             &[("a2a-version", " 1.0 ")],
@@ -44,11 +64,26 @@ async fn the_agent_gets_one_version_and_no_query() {
             &["a2a-version: 1.0"],
         ),
         ("", &[], "message/send", &[]),
-        ("", &[("A2A-Version", "0.3")], "message/send", &["a2a-version: 0.3"]),
-        ("?A2A-Version=0.3", &[], "message/send", &["a2a-version: 0.3"]),
+        (
+            "",
+            &[("A2A-Version", "0.3")],
+            "message/send",
+            &["a2a-version: 0.3"],
+        ),
+        (
+            "?A2A-Version=0.3",
+            &[],
+            "message/send",
+            &["a2a-version: 0.3"],
+        ),
     ] {
         let response = post(&stand, query, fields, method).await;
-        assert_eq!(response.status, 200, "{query} {fields:?}: {}", response.text());
+        assert_eq!(
+            response.status,
+            200,
+            "{query} {fields:?}: {}",
+            response.text()
+        );
         let (target, versions) = received(&stand, &["a2a-version"]);
         assert_eq!(target, "/a2a", "{query}");
         assert_eq!(versions, expected, "{query} {fields:?} {method}");
@@ -62,7 +97,11 @@ async fn the_agent_gets_one_version_and_no_query() {
         ("", &[("A2A-Version", "abc")], "SendMessage"),
         ("", &[("A2A-Version", "0.9")], "message/send"),
         ("", &[("A2A-Version", "1.0, 0.3")], "SendMessage"),
-        ("", &[("A2A-Version", "1.0"), ("A2A-Version", "1.0")], "SendMessage"),
+        (
+            "",
+            &[("A2A-Version", "1.0"), ("A2A-Version", "1.0")],
+            "SendMessage",
+        ),
         ("", &[("A2A-Version", "0.3")], "SendMessage"),
         ("", &[("A2A-Version", "1.0")], "message/send"),
         ("?A2A-Version=0.3", &[("A2A-Version", "1.0")], "SendMessage"),
@@ -78,7 +117,11 @@ async fn the_agent_gets_one_version_and_no_query() {
         };
         assert_eq!(response.status, 200, "{query} {fields:?}");
         assert_eq!(code, expected, "{query} {fields:?}: {}", response.text());
-        assert_eq!(stand.counted(), before, "{query} {fields:?}: the agent was touched");
+        assert_eq!(
+            stand.counted(),
+            before,
+            "{query} {fields:?}: the agent was touched"
+        );
     }
 }
 
@@ -92,9 +135,18 @@ async fn extensions_reach_the_agent_under_its_versions_name() {
     for (fields, expected) in [
         (vec![("A2A-Extensions", e1)], e1.to_owned()),
         (vec![("X-A2A-Extensions", e1)], e1.to_owned()),
-        (vec![("A2A-Extensions", e1), ("A2A-Extensions", e2)], both.clone()),
-        (vec![("A2A-Extensions", e1), ("X-A2A-Extensions", e2)], both.clone()),
-        (vec![("X-A2A-Extensions", e1), ("A2A-Extensions", both.as_str())], both.clone()),
+        (
+            vec![("A2A-Extensions", e1), ("A2A-Extensions", e2)],
+            both.clone(),
+        ),
+        (
+            vec![("A2A-Extensions", e1), ("X-A2A-Extensions", e2)],
+            both.clone(),
+        ),
+        (
+            vec![("X-A2A-Extensions", e1), ("A2A-Extensions", both.as_str())],
+            both.clone(),
+        ),
         (vec![("A2A-Extensions", " , ")], String::new()),
         (vec![("a2a_extensions", e1)], String::new()),
     ] {
@@ -112,7 +164,10 @@ async fn extensions_reach_the_agent_under_its_versions_name() {
     let records = stand.gateway.journal.records();
     let mut intents = records.iter().filter(|r| r["kind"] == "intent");
     assert_eq!(intents.next().unwrap()["declared_extensions"], json!([e1]));
-    for fields in [[("A2A-Extensions", "e1")], [("X-A2A-Extensions", "https://a b")]] {
+    for fields in [
+        [("A2A-Extensions", "e1")],
+        [("X-A2A-Extensions", "https://a b")],
+    ] {
         let before = stand.counted();
         let response = post(&stand, "", &fields, "SendMessage").await;
         assert_eq!(response.json()["error"]["code"], -32600, "{fields:?}");
