@@ -10,10 +10,11 @@ mod skills;
 
 use super::call::{Call, ReadRules};
 use super::fault::Fault;
+use super::listing::ListQuery;
 use super::operation::{Operation, Version};
 use super::payload_json;
 use super::proto_fields::{v0_3, v1_0};
-use super::strict_proto::{Cursor, Item, Message, ProtoFault, Unknown};
+use super::strict_proto::{Cursor, Item, Message, ProtoFault, Unknown, Value};
 
 /// Why reading stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,19 +110,13 @@ pub(super) fn read(bytes: &[u8], call: &mut Call, rules: &ReadRules) -> Result<(
                 _ => Ok(()),
             })?;
         }
-        Operation::ListTasks => {
-            cursor.each(|_, item| match item.name() {
-                "context_id" => put(&mut call.context_id, id(item)?),
-                "tenant" => tenant(item, call),
-                _ => Ok(()),
-            })?;
-        }
+        Operation::ListTasks => list(cursor, call)?,
         Operation::CreateTaskPushNotificationConfig => create(cursor, call)?,
         Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
             cursor.each(|_, item| match item.name() {
                 "task_id" => put(&mut call.task_id, id(item)?),
                 "name" => put(&mut call.task_id, names::push_config(item.text())?),
-                "id" => id(item).map(drop),
+                "id" => put(&mut call.push_config_id, id(item)?),
                 "tenant" => tenant(item, call),
                 _ => Ok(()),
             })?;
@@ -154,7 +149,7 @@ fn create(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
     cursor.each(|cursor, item| match item.name() {
         "task_id" => put(&mut call.task_id, id(item)?),
         "parent" => put(&mut call.task_id, names::task(item.text())?),
-        "id" => id(item).map(drop),
+        "id" => put(&mut call.push_config_id, id(item)?),
         "url" => push_url(item, call),
         "config" => cursor.each(|cursor, item| match item.name() {
             "name" if item.text().is_empty() => Ok(()),
@@ -171,6 +166,35 @@ fn create(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
     if named.is_some() && named != call.task_id {
         return refused("push_task_differs");
     }
+    Ok(())
+}
+
+/// The greatest `int32`.
+const MAX_INT: u32 = i32::MAX.cast_unsigned();
+
+/// Reads which tasks are asked for, and which part of their list.
+fn list(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
+    let mut query = ListQuery::default();
+    let (mut status, mut after) = (0, &[][..]);
+    cursor.each(|_, item| -> Result<(), Stop> {
+        match (item.name(), item.value) {
+            ("context_id", _) => call.context_id = Some(id(item)?),
+            ("tenant", _) => tenant(item, call)?,
+            ("page_token", _) => query.page_token = optional(item),
+            ("page_size", Value::Varint(size)) => {
+                // Decoders cut it to 32 bits; what is negative then says nothing.
+                let size = (size & 0xffff_ffff) as u32;
+                query.page_size = Some(size).filter(|size| (1..=MAX_INT).contains(size));
+            }
+            ("status", Value::Varint(value)) => status = value,
+            ("status_timestamp_after", Value::Message(bytes)) => after = bytes,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let context = call.context_id.as_deref().unwrap_or_default();
+    query.filters = format!("{status},{after:?},{context}").into();
+    call.list = Some(Box::new(query));
     Ok(())
 }
 
