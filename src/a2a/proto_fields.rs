@@ -5,6 +5,7 @@
 //! the package pins the version (`a2a-protocol.md` i.4 rule 7). Parts, what is in them, and replies
 //! are open. Agent Cards have tables of their own.
 
+pub mod card;
 pub mod v0_3;
 pub mod v1_0;
 

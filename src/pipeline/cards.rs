@@ -160,12 +160,12 @@ impl CardStore {
     pub fn extended(
         &self,
         agent: usize,
-        binding: Binding,
+        dialect: Dialect,
         reply: &[u8],
         shows: &dyn Fn(Option<&str>) -> bool,
     ) -> Result<Bytes, CardFault> {
         let slot = self.slots.get(agent).ok_or(CardFault::NotACard)?;
-        slot.extended(binding, reply, shows)
+        slot.extended(dialect, reply, shows)
     }
 
     /// Where the agent's card is asked for.

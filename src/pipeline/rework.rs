@@ -6,7 +6,7 @@
 use super::cards::MESSAGES;
 use super::listing::{ForeignToken, Listing, NoPage};
 use super::{Gate, Live, Verified};
-use crate::a2a::{Binding, Call, Operation};
+use crate::a2a::{Call, Dialect, Operation};
 use crate::config::snapshot::Agent;
 use crate::policy::{Asked, AskedSkill, Effect, Question, decide};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ pub enum Rework {
 pub struct ExtendedCard {
     live: Arc<Live>,
     agent: usize,
-    binding: Binding,
+    dialect: Dialect,
     verified: Arc<Verified>,
 }
 
@@ -44,7 +44,7 @@ impl Rework {
             Operation::GetExtendedAgentCard => Some(Rework::Card(ExtendedCard {
                 live: Arc::clone(live),
                 agent: agent.index,
-                binding: call.dialect.binding,
+                dialect: call.dialect,
                 verified: Arc::clone(verified),
             })),
             Operation::ListTasks => {
@@ -98,7 +98,7 @@ impl ExtendedCard {
         let cards = &self.live.cards;
         let shows = |skill: Option<&str>| self.may_send(skill);
         cards
-            .extended(self.agent, self.binding, reply, &shows)
+            .extended(self.agent, self.dialect, reply, &shows)
             .map_err(|fault| {
                 tracing::warn!(agent = self.agent, "extended card withheld: {fault}");
                 fault.label()

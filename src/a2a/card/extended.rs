@@ -1,27 +1,49 @@
 //! The extended card in a reply (FC-13): rewritten like the public one, for one caller.
 
 use super::fault::CardFault;
+use super::proto::{from_json, to_json};
 use super::read::{Node, find, read, read_enclosed};
-use super::rewrite::{Publication, rewrite_node};
-use crate::a2a::operation::Binding;
+use super::rewrite::{Publication, rewrite, rewrite_node};
+use crate::a2a::grpc::frame::single;
+use crate::a2a::operation::{Binding, Dialect, Version};
 use bytes::Bytes;
 
-/// Makes the reply that may leave out of a whole reply of `binding` that is no error.
+/// Makes the reply that may leave out of a whole reply in `dialect` that is no error. The gRPC card
+/// of 0.3 has a shape of its own and is never let through.
 ///
 /// # Errors
 ///
 /// A [`CardFault`] when the card cannot be read whole or leaves no interface; the reply is withheld
 /// then.
 pub fn rewrite_reply(
-    binding: Binding,
+    dialect: Dialect,
     reply: &[u8],
     publication: &Publication<'_>,
 ) -> Result<Bytes, CardFault> {
-    match binding {
+    match dialect.binding {
         Binding::JsonRpc => in_envelope(reply, publication),
         Binding::Rest => Ok(rewrite_node(read(reply)?, publication)?.document.body),
-        Binding::Grpc => Err(CardFault::NotACard),
+        Binding::Grpc => match dialect.version {
+            Version::V1_0 => in_frame(reply, publication),
+            Version::V0_3 => Err(CardFault::NotACard),
+        },
     }
+}
+
+/// One gRPC message in, one out.
+fn in_frame(reply: &[u8], publication: &Publication<'_>) -> Result<Bytes, CardFault> {
+    let card = single(reply).map_err(|_| CardFault::NotProto)?;
+    let published = rewrite(to_json(card)?.as_bytes(), publication)?;
+    let Node::Object(card) = read(&published.document.body)? else {
+        return Err(CardFault::NotACard);
+    };
+    let message = from_json(&card)?;
+    let length = u32::try_from(message.len()).map_err(|_| CardFault::NotProto)?;
+    let mut out = Vec::with_capacity(message.len() + 5);
+    out.push(0);
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(&message);
+    Ok(out.into())
 }
 
 /// The id was compared with the call's before; nothing else of the envelope is kept.

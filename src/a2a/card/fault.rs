@@ -68,6 +68,8 @@ pub enum CardFault {
     NotACard,
     /// A member that must be understood has another type; names it.
     WrongType(&'static str),
+    /// Not one clear protobuf message.
+    NotProto,
     /// A member has a type that no signature of ours could cover.
     Unsignable,
     /// No interface is left.
@@ -83,6 +85,7 @@ impl CardFault {
             CardFault::TooDeep => "too_deep",
             CardFault::NotACard => "not_a_card",
             CardFault::WrongType(_) => "wrong_type",
+            CardFault::NotProto => "not_protobuf",
             CardFault::Unsignable => "unsignable",
             CardFault::NoInterface(_) => "no_interface",
         }
@@ -104,6 +107,7 @@ impl fmt::Display for CardFault {
             CardFault::WrongType(name) => {
                 write!(f, "`{name}` in the agent's card has the wrong type")
             }
+            CardFault::NotProto => f.write_str("the agent's card is not one clear protobuf message"),
             CardFault::Unsignable => f.write_str(
                 "the agent's card cannot be signed: a member has another type or spelling than in 1.0",
             ),

@@ -11,6 +11,7 @@ pub mod extended;
 pub mod fault;
 mod interfaces;
 mod narrow;
+mod proto;
 mod read;
 pub mod rewrite;
 mod scrub;

@@ -8,7 +8,7 @@ use crate::a2a::card::{
     CardFault, Interface, Promises, Publication, Published, SecuritySchemes, Signer, rewrite,
     rewrite_reply,
 };
-use crate::a2a::{Binding, Operation};
+use crate::a2a::{Dialect, Operation};
 use crate::config::snapshot::{Agent, GrpcDoor, Interfaces, Listener};
 use crate::identity::SigningKey;
 use crate::pipeline::ports::UnixMillis;
@@ -99,13 +99,13 @@ impl Slot {
     /// The extended card in a reply, for one caller.
     pub(super) fn extended(
         &self,
-        binding: Binding,
+        dialect: Dialect,
         reply: &[u8],
         shows: &dyn Fn(Option<&str>) -> bool,
     ) -> Result<Bytes, CardFault> {
         let reachable = self.interfaces();
         self.with_publication(Some(&reachable), shows, |publication| {
-            rewrite_reply(binding, reply, publication)
+            rewrite_reply(dialect, reply, publication)
         })
     }
 

@@ -1,0 +1,360 @@
+//! A card of 1.0 between protobuf and JSON (ProtoJSON), by the table of its fields.
+//!
+//! What the table does not have is left out, both ways.
+
+use super::fault::CardFault;
+use super::read::{Member, Node, find};
+use super::security::quoted;
+use crate::a2a::proto_fields::card::CARD;
+use crate::a2a::proto_fields::{STRUCT, VALUE};
+use crate::a2a::strict_proto::{
+    Cursor, Field, Item, Kind, Message, Occurs, ProtoFault, Unknown, Value,
+};
+
+impl From<ProtoFault> for CardFault {
+    fn from(_: ProtoFault) -> CardFault {
+        CardFault::NotProto
+    }
+}
+
+/// The card in JSON.
+pub(super) fn to_json(card: &[u8]) -> Result<String, CardFault> {
+    let mut cursor = Cursor::new(card, &CARD, Unknown::Passed);
+    message(&mut cursor, &CARD)
+}
+
+/// Reads the message that the cursor is in; it nests as deep as the cursor allows.
+fn message(cursor: &mut Cursor<'_>, table: &'static Message) -> Result<String, CardFault> {
+    let mut found: Vec<Vec<String>> = vec![Vec::new(); table.fields.len()];
+    while let Some(item) = cursor.next()? {
+        let text = value(cursor, &item)?;
+        let position = table
+            .fields
+            .iter()
+            .position(|f| f.number == item.field.number);
+        if let Some(values) = position.and_then(|position| found.get_mut(position)) {
+            values.push(text);
+        }
+    }
+    let mut out = String::from("{");
+    for (field, values) in table.fields.iter().zip(found) {
+        if values.is_empty() {
+            continue;
+        }
+        if out.len() > 1 {
+            out.push(',');
+        }
+        let joined = values.join(",");
+        out.push_str(&quoted(&json_name(field.name)));
+        out.push(':');
+        match (field.occurs, is_map(field)) {
+            (Occurs::Many, true) => out.push_str(&format!("{{{joined}}}")),
+            (Occurs::Many, false) => out.push_str(&format!("[{joined}]")),
+            (Occurs::Once | Occurs::OneOf, _) => out.push_str(&joined),
+        }
+    }
+    out.push('}');
+    Ok(out)
+}
+
+fn value(cursor: &mut Cursor<'_>, item: &Item<'_>) -> Result<String, CardFault> {
+    match (item.value, item.field.kind) {
+        (Value::Text(text), _) => Ok(quoted(text)),
+        // Every one of them is a flag here.
+        (Value::Varint(flag), _) => Ok((flag != 0).to_string()),
+        (Value::Message(_), Kind::Message(inner)) => {
+            cursor.enter()?;
+            if std::ptr::eq(inner, &STRUCT) {
+                structure(cursor)
+            } else if inner.map_entry {
+                entry(cursor)
+            } else {
+                message(cursor, inner)
+            }
+        }
+        (Value::Bytes(_) | Value::Double(_) | Value::Message(_), _) => Err(CardFault::NotProto),
+    }
+}
+
+/// `"key":value` of a map's entry.
+fn entry(cursor: &mut Cursor<'_>) -> Result<String, CardFault> {
+    let (mut key, mut read) = (quoted(""), "{}".to_owned());
+    while let Some(item) = cursor.next()? {
+        let text = value(cursor, &item)?;
+        match item.field.number {
+            1 => key = text,
+            _ => read = text,
+        }
+    }
+    Ok(format!("{key}:{read}"))
+}
+
+/// A `google.protobuf.Struct`.
+fn structure(cursor: &mut Cursor<'_>) -> Result<String, CardFault> {
+    let mut entries = Vec::new();
+    while cursor.next()?.is_some() {
+        cursor.enter()?;
+        let (mut key, mut read) = (quoted(""), "null".to_owned());
+        while let Some(item) = cursor.next()? {
+            match item.value {
+                Value::Text(text) => key = quoted(text),
+                Value::Message(_) => {
+                    cursor.enter()?;
+                    read = any(cursor)?;
+                }
+                Value::Bytes(_) | Value::Varint(_) | Value::Double(_) => {
+                    return Err(CardFault::NotProto);
+                }
+            }
+        }
+        entries.push(format!("{key}:{read}"));
+    }
+    Ok(format!("{{{}}}", entries.join(",")))
+}
+
+/// A `google.protobuf.Value`.
+fn any(cursor: &mut Cursor<'_>) -> Result<String, CardFault> {
+    let mut read = "null".to_owned();
+    while let Some(item) = cursor.next()? {
+        read = match item.value {
+            Value::Text(text) => quoted(text),
+            Value::Double(number) if number.is_finite() => {
+                serde_json::to_string(&number).map_err(|_| CardFault::NotProto)?
+            }
+            Value::Varint(flag) if item.field.number == 4 => (flag != 0).to_string(),
+            Value::Varint(_) => "null".to_owned(),
+            Value::Message(_) if item.field.number == 5 => {
+                cursor.enter()?;
+                structure(cursor)?
+            }
+            Value::Message(_) => {
+                cursor.enter()?;
+                let mut items = Vec::new();
+                while cursor.next()?.is_some() {
+                    cursor.enter()?;
+                    items.push(any(cursor)?);
+                }
+                format!("[{}]", items.join(","))
+            }
+            Value::Bytes(_) | Value::Double(_) => return Err(CardFault::NotProto),
+        };
+    }
+    Ok(read)
+}
+
+/// The card in protobuf.
+pub(super) fn from_json(card: &[Member<'_>]) -> Result<Vec<u8>, CardFault> {
+    let mut out = Vec::new();
+    write_message(card, &CARD, &mut out)?;
+    Ok(out)
+}
+
+fn write_message(
+    members: &[Member<'_>],
+    table: &'static Message,
+    out: &mut Vec<u8>,
+) -> Result<(), CardFault> {
+    for field in table.fields {
+        let Some(node) = find(members, &json_name(field.name)) else {
+            continue;
+        };
+        match (field.occurs, node) {
+            (Occurs::Many, Node::Object(entries)) if is_map(field) => {
+                for entry in entries {
+                    write_entry(entry, field, out)?;
+                }
+            }
+            (Occurs::Many, Node::Array(items)) => {
+                for item in items {
+                    write_field(item, field, out)?;
+                }
+            }
+            (Occurs::Many, _) => return Err(CardFault::NotProto),
+            (Occurs::Once | Occurs::OneOf, node) => write_field(node, field, out)?,
+        }
+    }
+    Ok(())
+}
+
+fn write_entry(entry: &Member<'_>, field: &Field, out: &mut Vec<u8>) -> Result<(), CardFault> {
+    let Kind::Message(table) = field.kind else {
+        return Err(CardFault::NotProto);
+    };
+    let mut inner = Vec::new();
+    bytes(1, entry.name.as_bytes(), &mut inner);
+    for value in table.fields.iter().filter(|field| field.number == 2) {
+        write_field(&entry.value, value, &mut inner)?;
+    }
+    bytes(field.number, &inner, out);
+    Ok(())
+}
+
+fn write_field(node: &Node<'_>, field: &Field, out: &mut Vec<u8>) -> Result<(), CardFault> {
+    match (field.kind, node) {
+        (Kind::Text, Node::Text(_, text)) => bytes(field.number, text.as_bytes(), out),
+        (Kind::Varint, Node::Scalar(flag @ ("true" | "false"))) => {
+            tag(field.number, 0, out);
+            out.push(u8::from(*flag == "true"));
+        }
+        (Kind::Message(table), Node::Object(members)) => {
+            let mut inner = Vec::new();
+            if std::ptr::eq(table, &STRUCT) {
+                write_struct(members, &mut inner)?;
+            } else {
+                write_message(members, table, &mut inner)?;
+            }
+            bytes(field.number, &inner, out);
+        }
+        (Kind::Message(table), node) if std::ptr::eq(table, &VALUE) => {
+            let mut inner = Vec::new();
+            write_any(node, &mut inner)?;
+            bytes(field.number, &inner, out);
+        }
+        (
+            Kind::Text | Kind::Varint | Kind::Bytes | Kind::Double | Kind::Message(_),
+            Node::Text(..) | Node::Scalar(_) | Node::Array(_) | Node::Object(_),
+        ) => return Err(CardFault::NotProto),
+    }
+    Ok(())
+}
+
+fn write_struct(members: &[Member<'_>], out: &mut Vec<u8>) -> Result<(), CardFault> {
+    for member in members {
+        let (mut entry, mut inner) = (Vec::new(), Vec::new());
+        write_any(&member.value, &mut inner)?;
+        bytes(1, member.name.as_bytes(), &mut entry);
+        bytes(2, &inner, &mut entry);
+        bytes(1, &entry, out);
+    }
+    Ok(())
+}
+
+fn write_any(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), CardFault> {
+    let mut inner = Vec::new();
+    match node {
+        Node::Scalar("null") => out.extend_from_slice(&[1 << 3, 0]),
+        Node::Scalar(flag @ ("true" | "false")) => {
+            out.extend_from_slice(&[4 << 3, u8::from(*flag == "true")]);
+        }
+        Node::Scalar(number) => {
+            let number: f64 = number.parse().map_err(|_| CardFault::NotProto)?;
+            tag(2, 1, out);
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        Node::Text(_, text) => bytes(3, text.as_bytes(), out),
+        Node::Object(members) => {
+            write_struct(members, &mut inner)?;
+            bytes(5, &inner, out);
+        }
+        Node::Array(items) => {
+            for item in items {
+                let mut one = Vec::new();
+                write_any(item, &mut one)?;
+                bytes(1, &one, &mut inner);
+            }
+            bytes(6, &inner, out);
+        }
+    }
+    Ok(())
+}
+
+fn is_map(field: &Field) -> bool {
+    match field.kind {
+        Kind::Message(inner) => inner.map_entry,
+        Kind::Text | Kind::Bytes | Kind::Varint | Kind::Double => false,
+    }
+}
+
+fn bytes(number: u32, value: &[u8], out: &mut Vec<u8>) {
+    tag(number, 2, out);
+    varint(value.len() as u64, out);
+    out.extend_from_slice(value);
+}
+
+fn tag(number: u32, wire: u64, out: &mut Vec<u8>) {
+    varint(u64::from(number) << 3 | wire, out);
+}
+
+fn varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        // The lowest seven bits.
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push((value & 0x7f) as u8);
+}
+
+/// `lowerCamelCase` of a field's name.
+fn json_name(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut upper = false;
+    for character in name.chars() {
+        match (character, upper) {
+            ('_', _) => upper = true,
+            (other, true) => {
+                out.push(other.to_ascii_uppercase());
+                upper = false;
+            }
+            (other, false) => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::read::read;
+    use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    fn members(text: &str) -> Vec<Member<'_>> {
+        match read(text.as_bytes()).unwrap() {
+            Node::Object(members) => members,
+            Node::Array(_) | Node::Text(..) | Node::Scalar(_) => unreachable!(),
+        }
+    }
+
+    /// What the Python SDK wrote (`tests/cases/cards/proto.json`) reads as the SDK reads it, and
+    /// what we write reads back the same.
+    #[test]
+    fn cards_go_both_ways() {
+        let file = std::fs::read("tests/cases/cards/proto.json").unwrap();
+        let cases: serde_json::Value = serde_json::from_slice(&file).unwrap();
+        for case in cases.as_array().unwrap() {
+            let wire = STANDARD.decode(case["proto"].as_str().unwrap()).unwrap();
+            let text = to_json(&wire).unwrap();
+            let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(json, case["json"]);
+            let again = from_json(&members(&text)).unwrap();
+            assert_eq!(to_json(&again).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_not_one_clear_card_is_refused() {
+        for wire in [
+            &b"\x0a\x05ab"[..],
+            b"\x0a\x01a\x0a\x01b",
+            b"\x08\x01",
+            b"\x0a\x02\xff\xfe",
+            // A scheme twice under one name.
+            b"\x42\x03\x0a\x01a\x42\x03\x0a\x01a",
+        ] {
+            assert!(to_json(wire).is_err(), "{wire:?}");
+        }
+        // Unknown fields are left out.
+        assert_eq!(
+            to_json(b"\x0a\x01a\xfa\x01\x01x").unwrap(),
+            r#"{"name":"a"}"#
+        );
+        for text in [
+            r#"{"name":5}"#,
+            r#"{"skills":{}}"#,
+            r#"{"capabilities":{"streaming":"x"}}"#,
+        ] {
+            assert!(from_json(&members(text)).is_err(), "{text}");
+        }
+    }
+}
