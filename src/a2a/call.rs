@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use super::listing::ListQuery;
-use super::operation::{Dialect, Operation, Version, Versions};
+use super::operation::{Binding, Dialect, Operation, Version, Versions};
 use super::skill_rules::SkillRules;
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ pub struct Malformed {
 }
 
 /// Every code of [`Malformed`]. Codes are never renamed: records keep them.
-pub const MALFORMED_CODES: [&str; 97] = [
+pub const MALFORMED_CODES: [&str; 98] = [
     // The text, as [`super::strict_json::JsonFault`] has it.
     "bad_utf8",
     "bom",
@@ -186,6 +186,7 @@ pub const MALFORMED_CODES: [&str; 97] = [
     // The head, the frame and the fields of gRPC.
     "grpc_query",
     "grpc_timeout",
+    "grpc_deadline",
     "grpc_encoding",
     "compressed_message",
     "frame_flag",
@@ -238,6 +239,18 @@ pub const MALFORMED_CODES: [&str; 97] = [
 ];
 
 impl Malformed {
+    /// The dialect to answer in; `None` for a request to a gRPC interface that is not gRPC at all,
+    /// whose sender would not read trailers.
+    pub fn dialect(&self, binding: Binding) -> Option<Dialect> {
+        if binding == Binding::Grpc && self.fault == Fault::ContentTypeNotSupported {
+            return None;
+        }
+        Some(Dialect {
+            binding,
+            version: self.version.unwrap_or(super::jsonrpc::ANSWER_VERSION),
+        })
+    }
+
     /// Refused for what the head says, before the body was looked at.
     pub fn before_body(fault: Fault, code: &'static str) -> Malformed {
         Malformed {

@@ -46,6 +46,8 @@ pub enum Fault {
     ContentTypeNotSupported,
     /// A gRPC message that is compressed, or no protobuf.
     EncodingNotSupported,
+    /// No such gRPC service, asked for its health.
+    NoSuchService,
     /// Over the body limit: HTTP 413.
     TooLarge,
     /// Header block over our limits: HTTP 431.
@@ -269,6 +271,9 @@ table! {
     EncodingNotSupported: -32005, -32005, 415, 415, "UNIMPLEMENTED", 12,
         "ENCODING_NOT_SUPPORTED", "portcullis", "malformed", "ContentTypeNotSupportedError",
         "messages must be protobuf without compression";
+    NoSuchService: -32601, -32601, 404, 404, "NOT_FOUND", 5,
+        "NO_SUCH_SERVICE", "portcullis", "not_found", "NotFoundError",
+        "no such service";
     TooLarge: -32600, -32600, 413, 413, "RESOURCE_EXHAUSTED", 8,
         "TOO_LARGE", "portcullis", "too_large", "TooLargeError",
         "the body is too large";

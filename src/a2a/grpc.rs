@@ -4,6 +4,7 @@
 //! the path decides the version and with it the layout of the message; nothing is guessed.
 
 pub mod frame;
+pub mod health;
 mod status;
 pub mod timeout;
 
@@ -19,6 +20,7 @@ use super::request::{Reading, Request};
 use super::wire;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use std::time::Duration;
 
 /// Media types of a call: protobuf is what the short one means.
 const MEDIA_TYPES: [&[u8]; 2] = [b"application/grpc", b"application/grpc+proto"];
@@ -63,8 +65,12 @@ pub(super) fn read(request: &Request<'_>, rules: &ReadRules) -> Result<Reading, 
         return Err(refused(Fault::InvalidRequest, "grpc_query"));
     }
     media_type(request.headers).map_err(|(fault, code)| refused(fault, code))?;
-    if timeout::declared(request.headers).is_err() {
-        return Err(refused(Fault::InvalidRequest, "grpc_timeout"));
+    match timeout::declared(request.headers) {
+        Ok(Some(Duration::ZERO)) => {
+            return Err(refused(Fault::RequestTimeout, "grpc_deadline"));
+        }
+        Ok(_) => {}
+        Err(timeout::BadTimeout) => return Err(refused(Fault::InvalidRequest, "grpc_timeout")),
     }
     let head = head::read_of(request.headers, None, &[]).map_err(|malformed| Malformed {
         version: Some(version),

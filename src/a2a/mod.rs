@@ -185,9 +185,9 @@ pub fn render_with_status(
 
 /// Says why a request of `binding` is malformed, echoing what id and version it had.
 pub fn render_malformed(malformed: &Malformed, binding: Binding) -> Answer {
-    let dialect = Dialect {
-        binding,
-        version: malformed.version.unwrap_or(jsonrpc::ANSWER_VERSION),
-    };
-    render(malformed.fault, Some(dialect), malformed.rpc_id.as_deref())
+    render(
+        malformed.fault,
+        malformed.dialect(binding),
+        malformed.rpc_id.as_deref(),
+    )
 }

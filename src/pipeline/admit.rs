@@ -10,8 +10,8 @@ use super::{Challenge, Permit, Recorder, Rejection, Rework, ScopeHint};
 use crate::a2a::card::Interface;
 use crate::a2a::head::extensions_header;
 use crate::a2a::{
-    Binding, Dialect, Fault, Malformed, Operation, ReadRules, Reading, Request, Version,
-    allowed_methods, parse,
+    Binding, Fault, Malformed, Operation, ReadRules, Reading, Request, Version, allowed_methods,
+    parse,
 };
 use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
@@ -190,12 +190,11 @@ fn read(asking: &Asking<'_>) -> Result<Reading, Rejection> {
 }
 
 fn malformed(malformed: Malformed, binding: Binding) -> Rejection {
-    let dialect = Dialect {
-        binding,
-        version: malformed.version.unwrap_or(Version::V1_0),
-    };
-    Rejection::plain(malformed.fault, malformed.code)
-        .in_dialect(dialect, malformed.rpc_id.as_deref())
+    Rejection {
+        dialect: malformed.dialect(binding),
+        rpc_id: malformed.rpc_id,
+        ..Rejection::plain(malformed.fault, malformed.code)
+    }
 }
 
 async fn admitted(

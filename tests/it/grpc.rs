@@ -2,6 +2,7 @@
 
 mod answers;
 mod frames;
+mod health;
 mod properties;
 mod tables;
 mod timeouts;
