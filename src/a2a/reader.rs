@@ -2,10 +2,12 @@
 
 use super::operation::{Binding, Dialect, Operation};
 use super::reply_facts::ExpectedId;
+use super::reply_grpc::GrpcReply;
 use super::reply_json::{Asked, Codes, Form, Probe};
 use super::sse::EventStream;
 use super::unary::Unary;
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 
 /// What kind of object an event or a unary result is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,12 +102,14 @@ impl Event {
 /// One step of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Bytes that carry nothing to bind (comments, the middle of something oversize).
+    /// Bytes that carry nothing to bind, and stand between events: comments.
     Pass(Bytes),
+    /// A part of an event that is too large to be held; nothing may be said in its midst.
+    Part(Bytes),
     /// A whole, judged event: bind what it names, then release the bytes. They are empty when a
     /// reply without a body is an answer.
     Event(Bytes, Event),
-    /// The end of something oversize, whose beginning went out as [`Piece::Pass`]: bind what it
+    /// The end of something oversize, whose beginning went out as [`Piece::Part`]: bind what it
     /// names, then release these last bytes. The record says `response: unjudged`. The bytes are
     /// empty when it broke off or proved malformed after a part had gone out.
     Unjudged(Bytes, Event),
@@ -146,45 +150,45 @@ pub struct Expectation {
 /// - **Event stream**: an event comes when its blank line has, with all its lines. Lines that
 ///   stand alone between events (comments) pass when they are whole. Of an event over `max_event`
 ///   all but the blank line passes before it is judged.
+/// - **gRPC**: a message comes when it is whole, with its prefix; that of a unary call waits for
+///   the trailers. An error in the trailers is an event without bytes.
 ///
 /// With `guard: false` nothing is withheld: what is malformed comes as an event if it named a
 /// task or context before the flaw, else as [`Piece::Pass`]; [`Reader::malformed`] tells of it.
 #[derive(Debug)]
 pub struct Reader {
-    probe: Probe,
     framing: Framing,
     flaws: Flaws,
 }
 
+// One reader lives for one reply; boxing would cost an allocation for nothing.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum Framing {
-    Unary(Unary),
-    EventStream(EventStream),
+    Unary(Unary, Probe),
+    EventStream(EventStream, Probe),
+    Grpc(GrpcReply),
 }
 
 impl Reader {
     /// A reader for one reply.
     pub fn new(expectation: Expectation) -> Reader {
-        let (framing, codes) = if expectation.event_stream {
-            let stream = EventStream::new(expectation.max_event);
-            let codes = Codes {
+        let codes = match expectation.event_stream {
+            true => Codes {
                 not_json: "non_json_event",
                 cut_off: "non_json_event",
-            };
-            (Framing::EventStream(stream), codes)
-        } else {
-            let unary = Unary::new(expectation.max_held, expectation.may_be_empty());
-            let codes = Codes {
+            },
+            false => Codes {
                 not_json: "not_json",
                 cut_off: "truncated",
-            };
-            (Framing::Unary(unary), codes)
+            },
         };
         let form = match expectation.dialect.binding {
             Binding::JsonRpc => Form::Envelope(ExpectedId::new(expectation.rpc_id.as_deref())),
             Binding::Rest if expectation.event_stream => Form::Event,
             Binding::Rest if expectation.http_status >= 400 => Form::Fault(expectation.http_status),
-            Binding::Rest | Binding::Grpc => Form::Result,
+            Binding::Rest => Form::Result,
+            Binding::Grpc => return Reader::grpc(&expectation),
         };
         let asked = Asked {
             operation: expectation.operation,
@@ -193,13 +197,31 @@ impl Reader {
             event_stream: expectation.event_stream,
             http_status: expectation.http_status,
         };
+        let probe = Probe::new(asked, codes);
+        let framing = match expectation.event_stream {
+            true => Framing::EventStream(EventStream::new(expectation.max_event), probe),
+            false => Framing::Unary(
+                Unary::new(expectation.max_held, expectation.may_be_empty()),
+                probe,
+            ),
+        };
+        Reader::of(framing, expectation.guard)
+    }
+
+    fn grpc(expectation: &Expectation) -> Reader {
+        let operation = expectation.operation;
+        let longest = match operation.is_streaming() {
+            true => expectation.max_event,
+            false => expectation.max_held,
+        };
+        let reply = GrpcReply::new(operation, expectation.dialect.version, longest);
+        Reader::of(Framing::Grpc(reply), expectation.guard)
+    }
+
+    fn of(framing: Framing, guard: bool) -> Reader {
         Reader {
-            probe: Probe::new(asked, codes),
             framing,
-            flaws: Flaws {
-                guard: expectation.guard,
-                first: None,
-            },
+            flaws: Flaws { guard, first: None },
         }
     }
 
@@ -210,11 +232,11 @@ impl Reader {
         if chunk.is_empty() || self.flaws.ended() {
             return;
         }
+        let flaws = &mut self.flaws;
         match &mut self.framing {
-            Framing::Unary(unary) => unary.push(chunk, &mut self.probe, &mut self.flaws, out),
-            Framing::EventStream(stream) => {
-                stream.push(chunk, &mut self.probe, &mut self.flaws, out);
-            }
+            Framing::Unary(unary, probe) => unary.push(chunk, probe, flaws, out),
+            Framing::EventStream(stream, probe) => stream.push(chunk, probe, flaws, out),
+            Framing::Grpc(reply) => reply.push(chunk, flaws, out),
         }
     }
 
@@ -226,11 +248,31 @@ impl Reader {
         if self.flaws.ended() {
             return;
         }
+        let flaws = &mut self.flaws;
         match &mut self.framing {
-            Framing::Unary(unary) => unary.finish(&mut self.probe, &mut self.flaws, out),
-            Framing::EventStream(stream) => {
-                stream.finish(&mut self.probe, &mut self.flaws, out);
-            }
+            Framing::Unary(unary, probe) => unary.finish(probe, flaws, out),
+            Framing::EventStream(stream, probe) => stream.finish(probe, flaws, out),
+            Framing::Grpc(reply) => reply.finish(flaws, out),
+        }
+    }
+
+    /// What followed the body of a gRPC reply, or its head where that is all there is. To be called
+    /// once, behind [`Reader::finish`]; the message of a unary reply comes out only then.
+    pub fn trailers(&mut self, trailers: &HeaderMap, out: &mut Vec<Piece>) {
+        if self.flaws.ended() {
+            return;
+        }
+        match &mut self.framing {
+            Framing::Grpc(reply) => reply.trailers(trailers, &mut self.flaws, out),
+            Framing::Unary(..) | Framing::EventStream(..) => {}
+        }
+    }
+
+    /// The agent's `grpc-status`, once it came.
+    pub fn grpc_status(&self) -> Option<u32> {
+        match &self.framing {
+            Framing::Grpc(reply) => reply.status(),
+            Framing::Unary(..) | Framing::EventStream(..) => None,
         }
     }
 
@@ -239,7 +281,9 @@ impl Reader {
     /// One of `empty`, `not_json`, `truncated`, `non_json_event`, `not_event_stream`, `bom`,
     /// `not_object`, `too_deep`, `no_result`, `result_and_error`, `bad_result`, `other_version`,
     /// `no_id`, `bad_error`, `bad_jsonrpc`, `bad_id`, `id_mismatch`, `ambiguous`, `not_a_stream`,
-    /// `result_with_error_status`, `error_with_success_status`.
+    /// `result_with_error_status`, `error_with_success_status`; in gRPC also `not_protobuf`,
+    /// `compressed_message`, `bad_frame`, `no_message`, `second_message`, `no_grpc_status`,
+    /// `bad_grpc_status`, `agent_unauthenticated`.
     pub fn malformed(&self) -> Option<&'static str> {
         self.flaws.first
     }

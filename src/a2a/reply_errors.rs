@@ -77,6 +77,18 @@ pub(super) fn code_of_status(status: u16, operation: Operation, version: Version
     }
 }
 
+/// The code that a gRPC status stands for when nothing else is said.
+pub(super) fn code_of_grpc(status: u32, operation: Operation) -> i64 {
+    match status {
+        3 => -32602,
+        5 if names_a_task(operation) => -32001,
+        5 | 12 => -32601,
+        9 => -32004,
+        10 => -32010,
+        _ => -32603,
+    }
+}
+
 /// Whether the path names a task, so that not found may be about it.
 fn names_a_task(operation: Operation) -> bool {
     match operation {

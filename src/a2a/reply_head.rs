@@ -43,6 +43,22 @@ impl Expectation {
         }
     }
 
+    /// Whether a good reply comes piece by piece over time, so that its head leaves at once.
+    pub fn streams(&self) -> bool {
+        match self.dialect.binding {
+            Binding::JsonRpc | Binding::Rest => self.event_stream,
+            Binding::Grpc => self.operation.is_streaming(),
+        }
+    }
+
+    /// Whether the reply ends with trailers, which say how it went.
+    pub fn ends_with_trailers(&self) -> bool {
+        match self.dialect.binding {
+            Binding::JsonRpc | Binding::Rest => false,
+            Binding::Grpc => true,
+        }
+    }
+
     /// What the caller is told instead of a malformed reply.
     ///
     /// The verb of a subscription is in dispute, and clients try the other one on a 405

@@ -316,10 +316,10 @@ impl Path {
                 });
                 match place {
                     Place::Envelope => Some(Place::Error),
-                    _ => Some(Place::Status193),
+                    _ => Some(Place::RpcStatus),
                 }
             }
-            (Place::Status193, Name::Details) if !object => Some(Place::Details),
+            (Place::RpcStatus, Name::Details) if !object => Some(Place::Details),
             (Place::Details, _) if object => Some(Place::Detail),
             (Place::Result | Place::Choice, name) if wrapper(name).is_some() => {
                 let payload = wrapper(name).filter(|_| object).ok_or("bad_result")?;

@@ -26,7 +26,7 @@ pub(super) enum Place {
     /// The root of a REST reply with an error status.
     Fault,
     /// Its `error` (AIP-193).
-    Status193,
+    RpcStatus,
     Details,
     Detail,
     Payload(Payload),
@@ -161,7 +161,7 @@ impl Place {
             Place::WholeTask => &[ID, CONTEXT_ID, STATUS, ARTIFACTS, ERROR],
             Place::Plain => &[ERROR],
             Place::Fault => &[ERROR, CODE, MESSAGE, TYPE, PROBLEM_TITLE],
-            Place::Status193 => &[CODE, MESSAGE, DETAILS],
+            Place::RpcStatus => &[CODE, MESSAGE, DETAILS],
             Place::Detail => &[REASON],
             Place::Payload(Payload::Task) => &[ID, CONTEXT_ID, STATUS, ARTIFACTS],
             Place::Payload(Payload::Message) => &[TASK_ID, CONTEXT_ID],
@@ -191,7 +191,7 @@ impl Place {
             | Place::WholeTask
             | Place::Plain
             | Place::Fault
-            | Place::Status193
+            | Place::RpcStatus
             | Place::Payload(_)
             | Place::Status => true,
             Place::Details

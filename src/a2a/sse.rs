@@ -97,7 +97,7 @@ impl EventStream {
             self.held.push(chunk.slice(start..));
         }
         if self.size > self.max_event && self.held.len() > 0 {
-            out.push(Piece::Pass(self.held.take()));
+            out.push(Piece::Part(self.held.take()));
         }
     }
 

@@ -17,8 +17,12 @@ pub use table::{Field, Kind, Message, Occurs};
 
 use std::ops::Range;
 
-/// Nesting that a message may have (`design.md` section 6); decoders stop at 100.
+/// Nesting that a message may have (`design.md` section 6).
 pub const MAX_DEPTH: usize = 64;
+
+/// Nesting that an agent's message may have: where decoders stop. Free-form data takes three levels
+/// of protobuf for one of JSON.
+pub const MAX_REPLY_DEPTH: usize = 100;
 
 /// Highest field number there is.
 const MAX_NUMBER: u64 = (1 << 29) - 1;
@@ -169,7 +173,11 @@ impl<'a> Cursor<'a> {
         let Some((table, end)) = self.pending.take() else {
             return Ok(());
         };
-        if self.frames.len() >= MAX_DEPTH {
+        let deepest = match self.unknown {
+            Unknown::Refused => MAX_DEPTH,
+            Unknown::Passed => MAX_REPLY_DEPTH,
+        };
+        if self.frames.len() >= deepest {
             return Err(ProtoFault::TooDeep);
         }
         self.frames.push(Frame {

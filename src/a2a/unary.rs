@@ -56,7 +56,7 @@ impl Unary {
         if endless || probe.flaw().is_some() {
             self.release_flawed(probe, out);
         } else if probe.closed_at().is_none() {
-            out.push(Piece::Pass(self.held.take()));
+            out.push(Piece::Part(self.held.take()));
         }
     }
 

@@ -302,7 +302,7 @@ pub fn downstream_head(
     Ok(head)
 }
 
-fn travels_to_caller(name: &str) -> bool {
+pub(super) fn travels_to_caller(name: &str) -> bool {
     if name.contains('_') {
         return travels_to_caller(&name.replace('_', "-"));
     }

@@ -1,21 +1,24 @@
 //! The agent's reply on its way back: judged, noted, then released.
 
+mod told;
+mod trailers;
+
 use super::headers::downstream_head;
 use super::relayed::Relayed;
-use super::released::{Released, is_between_events};
+use super::released::Released;
 use super::reply_head::{
     declared_length, ends_by_close, has_two_types, is_encoded, is_event_stream, is_unusable,
 };
 use super::reworked::{Reworked, make_private, reworked};
 use super::send::{Upstream, gone};
+use crate::a2a::Fault;
 use crate::a2a::head::active_extensions;
 use crate::a2a::reader::{Event, Expectation, Piece, Reader};
-use crate::a2a::{Fault, render_event};
 use crate::audit::record::Ended;
 use crate::pipeline::{Observer, Rework, ports::Clock};
 use bytes::Bytes;
 use http::header;
-use http::{Method, StatusCode, Version};
+use http::{HeaderMap, Method, StatusCode, Version};
 use pingora::protocols::http::ServerSession;
 use pingora_timeout::timeout;
 use std::pin::pin;
@@ -55,6 +58,8 @@ pub async fn relay(
         event_stream: false,
         amid_event: false,
         instead: Fault::InvalidAgentResponse,
+        trailers_due: false,
+        trailers: None,
         pieces: Vec::new(),
     };
     let relayed = relay.run(caller, observer).await;
@@ -73,6 +78,10 @@ struct Relay<'a> {
     amid_event: bool,
     /// What the caller is told instead of something malformed.
     instead: Fault,
+    /// Whether trailers say how the reply went.
+    trailers_due: bool,
+    /// What they say, to the caller.
+    trailers: Option<HeaderMap>,
     pieces: Vec<Piece>,
 }
 
@@ -113,7 +122,8 @@ impl Relay<'_> {
                 return Relayed::refused(Ended::Malformed, false, expectation.instead());
             }
         }
-        self.event_stream = expectation.event_stream;
+        self.event_stream = expectation.streams();
+        self.trailers_due = expectation.ends_with_trailers();
         self.instead = expectation.instead();
         if self.event_stream && self.caller_here && self.send_header(caller, None).await.is_err() {
             return Relayed::broken(Ended::CallerLeft);
@@ -130,19 +140,22 @@ impl Relay<'_> {
         mut reader: Reader,
     ) -> Relayed {
         loop {
-            match self.step(caller).await {
-                Step::Chunk(chunk) => {
-                    observer.note.bytes += chunk.len() as u64;
-                    reader.push(chunk, &mut self.pieces);
-                    if self.upstream.link.is_done() {
-                        self.agent_done = true;
-                        reader.finish(&mut self.pieces);
-                    }
-                }
-                Step::End => {
-                    self.agent_done = true;
-                    reader.finish(&mut self.pieces);
-                }
+            let mut step = self.step(caller).await;
+            if let Step::Chunk(chunk) = step {
+                observer.note.bytes += chunk.len() as u64;
+                reader.push(chunk, &mut self.pieces);
+                step = match self.upstream.link.is_done() {
+                    true => Step::End,
+                    false => Step::Chunk(Bytes::new()),
+                };
+            }
+            if let Step::End = step {
+                reader.finish(&mut self.pieces);
+                step = self.ending(&mut reader, observer).await;
+            }
+            match step {
+                Step::Chunk(_) => {}
+                Step::End => self.agent_done = true,
                 other => {
                     let agent_broke = matches!(other, Step::AgentBroke);
                     match self.interrupted(other) {
@@ -172,6 +185,15 @@ impl Relay<'_> {
                 return self.complete();
             }
         }
+    }
+
+    /// How long the agent may be silent now.
+    fn bound(&self) -> Duration {
+        let left = self
+            .plan
+            .deadline
+            .saturating_sub(self.plan.clock.monotonic());
+        left.min(self.plan.idle)
     }
 
     /// The agent's reply is whole.
@@ -206,8 +228,9 @@ impl Relay<'_> {
                 None => piece,
             };
             match piece {
-                Piece::Pass(bytes) => {
-                    self.amid_event |= !is_between_events(&bytes);
+                Piece::Pass(bytes) => released.add(bytes),
+                Piece::Part(bytes) => {
+                    self.amid_event = true;
                     released.add(bytes);
                 }
                 Piece::Event(bytes, event) => match observe(observer, &event).await {
@@ -250,59 +273,6 @@ impl Relay<'_> {
         (released, relayed)
     }
 
-    /// A fault found while reading: told by an error answer, in a begun event stream by an error
-    /// event behind what was good before it, in any other begun reply by breaking off. Within an
-    /// event an error event would complete what is withheld, so that is broken off too.
-    async fn say_so(
-        &mut self,
-        caller: &mut ServerSession,
-        before: Released,
-        relayed: Relayed,
-    ) -> Relayed {
-        let Some(fault) = relayed.fault else {
-            return relayed;
-        };
-        if !self.header_sent {
-            return relayed;
-        }
-        if !self.event_stream || !self.caller_here || self.amid_event {
-            return Relayed {
-                fault: None,
-                clean: false,
-                ..relayed
-            };
-        }
-        let event = self.error_event(before.into_bytes(), fault);
-        let sent = caller.write_response_body(event, true).await.is_ok();
-        Relayed {
-            fault: None,
-            clean: sent,
-            ..relayed
-        }
-    }
-
-    /// The agent broke off. In an event stream the caller is told before it is broken off too.
-    async fn cut_short(&mut self, caller: &mut ServerSession, relayed: Relayed) -> Relayed {
-        if self.header_sent && self.event_stream && self.caller_here && !self.amid_event {
-            let event = self.error_event(Bytes::new(), Fault::BadGateway);
-            // The connection is given up whether or not this arrives.
-            let _ = caller.write_response_body(event, false).await;
-        }
-        relayed
-    }
-
-    /// What is good, and an error event behind it.
-    fn error_event(&self, before: Bytes, fault: Fault) -> Bytes {
-        let Some(expectation) = &self.plan.expectation else {
-            return before;
-        };
-        let event = render_event(fault, expectation.dialect, expectation.rpc_id.as_deref());
-        let mut released = Released::Nothing;
-        released.add(before);
-        released.add(event);
-        released.into_bytes()
-    }
-
     async fn deliver(&mut self, caller: &mut ServerSession, released: Released) -> Option<Relayed> {
         if !self.caller_here {
             return None;
@@ -311,7 +281,8 @@ impl Relay<'_> {
             if matches!(released, Released::Nothing) && !self.agent_done {
                 return None;
             }
-            let length = self.agent_done.then(|| released.len());
+            let whole = self.agent_done && !self.trailers_due;
+            let length = whole.then(|| released.len());
             if self.send_header(caller, length).await.is_err() {
                 return self.interrupted(Step::CallerLeft);
             }
@@ -331,9 +302,13 @@ impl Relay<'_> {
         bytes: Bytes,
         last: bool,
     ) -> Option<Relayed> {
-        match caller.write_response_body(bytes, last).await {
-            Ok(()) => None,
-            Err(_) => self.interrupted(Step::CallerLeft),
+        let sent = match self.trailers.take().filter(|_| last) {
+            Some(trailers) => self.end_with(caller, bytes, trailers).await,
+            None => caller.write_response_body(bytes, last).await.is_ok(),
+        };
+        match sent {
+            true => None,
+            false => self.interrupted(Step::CallerLeft),
         }
     }
 
@@ -379,11 +354,7 @@ impl Relay<'_> {
 
     /// The next thing that happens on either side.
     async fn step(&mut self, caller: &mut ServerSession) -> Step {
-        let left = self
-            .plan
-            .deadline
-            .saturating_sub(self.plan.clock.monotonic());
-        let bound = left.min(self.plan.idle);
+        let bound = self.bound();
         let mut reading = pin!(timeout(bound, self.upstream.link.read_body()));
         let read = tokio::select! { biased;
             read = reading.as_mut() => read,
@@ -446,7 +417,11 @@ impl Relay<'_> {
         let upstream = self.upstream.link.head().ok_or_else(|| {
             pingora::Error::explain(pingora::ErrorType::InternalError, "no reply header")
         })?;
-        let mut head = downstream_head(upstream, self.plan.request_id, self.event_stream)?;
+        let events = self.event_stream && !self.trailers_due;
+        let mut head = downstream_head(upstream, self.plan.request_id, events)?;
+        if self.trailers_due {
+            trailers::leave_to_trailers(&mut head);
+        }
         if self.plan.rework.is_some() {
             make_private(&mut head)?;
         }

@@ -45,12 +45,3 @@ impl Released {
         }
     }
 }
-
-/// Whether bytes of an event stream that pass unjudged are whole lines between events: comments
-/// and blank lines. Anything else is a part of an event that is too large to be held.
-pub(super) fn is_between_events(bytes: &[u8]) -> bool {
-    matches!(
-        (bytes.first(), bytes.last()),
-        (None, None) | (Some(b':' | b'\r' | b'\n'), Some(b'\r' | b'\n'))
-    )
-}

@@ -35,7 +35,7 @@ pub(super) async fn reworked(rework: &mut Rework, piece: Piece) -> Reworked {
                 }
             },
         },
-        Piece::Pass(_) | Piece::Unjudged(..) => Piece::Malformed("oversize_reply"),
+        Piece::Pass(_) | Piece::Part(_) | Piece::Unjudged(..) => Piece::Malformed("oversize_reply"),
         Piece::Malformed(code) => Piece::Malformed(code),
     })
 }

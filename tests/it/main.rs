@@ -6,6 +6,7 @@ mod agents;
 mod calls;
 mod cards;
 mod config;
+mod fuzz;
 mod gate;
 mod grpc;
 mod identity;

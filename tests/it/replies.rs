@@ -4,7 +4,10 @@
 //! `UPDATE_EXPECT=1` rewrites the expectations.
 #![allow(clippy::unwrap_used)]
 
+mod grpc;
+
 use bytes::Bytes;
+use http::HeaderMap;
 use portcullis::a2a::{
     Binding, Dialect, Event, EventKind, Expectation, Operation, Piece, Reader, Version,
 };
@@ -45,19 +48,27 @@ fn expectation(event_stream: bool) -> Expectation {
 
 /// Reads `chunks`; fails when bytes come out that did not go in.
 fn read(expectation: &Expectation, chunks: &[&[u8]]) -> Reading {
+    read_with(expectation, chunks, None)
+}
+
+/// The same with trailers behind it.
+fn read_with(expectation: &Expectation, chunks: &[&[u8]], trailers: Option<&HeaderMap>) -> Reading {
     let mut reader = Reader::new(expectation.clone());
     let mut pieces = Vec::new();
     for chunk in chunks {
         reader.push(Bytes::copy_from_slice(chunk), &mut pieces);
     }
     reader.finish(&mut pieces);
+    if let Some(trailers) = trailers {
+        reader.trailers(trailers, &mut pieces);
+    }
     let mut bytes = Vec::new();
     let mut steps = Vec::new();
     let mut ended = false;
     for piece in &pieces {
         assert!(!ended, "something comes after a malformed piece");
         match piece {
-            Piece::Pass(part) => {
+            Piece::Pass(part) | Piece::Part(part) => {
                 assert!(!part.is_empty(), "an empty piece passes");
                 bytes.extend_from_slice(part);
             }
@@ -133,25 +144,25 @@ fn cut(body: &[u8], mut seed: u64, longest: usize) -> Vec<&[u8]> {
 }
 
 /// One reading, after demanding that every way of cutting agrees.
-fn read_every_way(expectation: &Expectation, chunks: &[&[u8]]) -> Reading {
+fn read_every_way(
+    expectation: &Expectation,
+    chunks: &[&[u8]],
+    trailers: Option<&HeaderMap>,
+) -> Reading {
     let body = chunks.concat();
-    let whole = read(expectation, &[&body]);
+    let whole = read_with(expectation, &[&body], trailers);
     let mut ways = vec![chunks.to_vec(), body.chunks(1).collect()];
     ways.extend((0..8).map(|seed| cut(&body, seed, 1 + (seed as usize * 7) % 40)));
     for way in ways {
-        assert_eq!(whole, read(expectation, &way), "cut as {way:?}");
+        let cut = read_with(expectation, &way, trailers);
+        assert_eq!(whole, cut, "cut as {way:?}");
     }
     whole
 }
 
 #[test]
 fn cases_come_to_what_they_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/replies");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.sort();
+    let files = files();
     assert!(!files.is_empty());
     for file in files {
         check(&file);
@@ -165,20 +176,13 @@ fn check(file: &Path) {
     let mut failures = Vec::new();
     for case in cases.as_array_mut().unwrap() {
         let mut found = Map::new();
-        for version in strings(&case["versions"], &["1.0"]) {
-            let framings = if case["document"].is_null() {
-                vec!["stream".to_owned()]
-            } else {
-                strings(&case["as"], &["unary", "stream"])
-            };
-            for framing in framings {
-                let reading = read_case(case, &version, framing == "stream");
-                let mut steps = reading.steps;
-                if let Some(code) = reading.malformed.filter(|_| reading.complete) {
-                    steps.push(json!({"passed_malformed": code}));
-                }
-                found.insert(format!("{framing} {version}"), json!(steps));
+        for (version, framing) in variants(case) {
+            let reading = read_case(case, &version, framing == "stream");
+            let mut steps = reading.steps;
+            if let Some(code) = reading.malformed.filter(|_| reading.complete) {
+                steps.push(json!({"passed_malformed": code}));
             }
+            found.insert(format!("{framing} {version}"), json!(steps));
         }
         let found = Value::Object(found);
         if case["expect"] != found {
@@ -194,7 +198,64 @@ fn check(file: &Path) {
     }
 }
 
+/// A case in one of its variants.
+struct Variant {
+    expectation: Expectation,
+    chunks: Vec<Vec<u8>>,
+    trailers: Option<HeaderMap>,
+}
+
+/// The replies of all cases, each as what it was expected to be and its body.
+pub fn bodies() -> impl Iterator<Item = (Expectation, Vec<u8>)> {
+    files().into_iter().flat_map(|file| {
+        let text = std::fs::read_to_string(file).unwrap();
+        let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
+        let mut bodies = Vec::new();
+        for case in &cases {
+            for (version, framing) in variants(case) {
+                let variant = variant(case, &version, framing == "stream");
+                bodies.push((variant.expectation, variant.chunks.concat()));
+            }
+        }
+        bodies
+    })
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/replies");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// Versions and framings of a case.
+fn variants(case: &Value) -> Vec<(String, String)> {
+    let framings = if case["frames"].is_array() {
+        vec!["grpc".to_owned()]
+    } else if case["document"].is_null() {
+        vec!["stream".to_owned()]
+    } else {
+        strings(&case["as"], &["unary", "stream"])
+    };
+    let mut variants = Vec::new();
+    for version in strings(&case["versions"], &["1.0"]) {
+        for framing in &framings {
+            variants.push((version.clone(), framing.clone()));
+        }
+    }
+    variants
+}
+
 fn read_case(case: &Value, version: &str, event_stream: bool) -> Reading {
+    let variant = variant(case, version, event_stream);
+    let chunks: Vec<&[u8]> = variant.chunks.iter().map(Vec::as_slice).collect();
+    read_every_way(&variant.expectation, &chunks, variant.trailers.as_ref())
+}
+
+fn variant(case: &Value, version: &str, event_stream: bool) -> Variant {
     let mut expectation = expectation(event_stream);
     expectation.dialect.version = match version {
         "0.3" => Version::V0_3,
@@ -223,6 +284,14 @@ fn read_case(case: &Value, version: &str, event_stream: bool) -> Reading {
     if let Some(limit) = case["limit"].as_u64() {
         (expectation.max_held, expectation.max_event) = (limit as usize, limit as usize);
     }
+    if case["frames"].is_array() {
+        let (body, trailers) = grpc::reply(case, version);
+        return Variant {
+            expectation,
+            chunks: vec![body],
+            trailers: Some(trailers),
+        };
+    }
     let chunks = match &case["document"] {
         Value::Null => strings(&case["stream"], &[]),
         Value::String(raw) if event_stream => vec![format!("data: {raw}\n\n")],
@@ -230,8 +299,11 @@ fn read_case(case: &Value, version: &str, event_stream: bool) -> Reading {
         value if event_stream => vec![format!("data: {value}\n\n")],
         value => vec![value.to_string()],
     };
-    let chunks: Vec<&[u8]> = chunks.iter().map(String::as_bytes).collect();
-    read_every_way(&expectation, &chunks)
+    Variant {
+        expectation,
+        chunks: chunks.into_iter().map(String::into_bytes).collect(),
+        trailers: None,
+    }
 }
 
 fn strings(value: &Value, default: &[&str]) -> Vec<String> {
@@ -288,7 +360,7 @@ fn an_oversize_reply_passes_but_for_the_chunk_that_closes_it() {
     let mut pieces = Vec::new();
     let start = r#"{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"t1"}"#;
     reader.push(Bytes::from(start), &mut pieces);
-    assert_eq!(pieces, [Piece::Pass(Bytes::from(start))]);
+    assert_eq!(pieces, [Piece::Part(Bytes::from(start))]);
     reader.push(Bytes::from("}}"), &mut pieces);
     reader.push(Bytes::from("\n"), &mut pieces);
     assert_eq!(pieces.len(), 1, "the end left before its ids were told");

@@ -21,7 +21,7 @@ impl Path {
                 };
                 self.reply_id(same);
             }
-            (Place::Error | Place::Status193, Name::Message) => {
+            (Place::Error | Place::RpcStatus, Name::Message) => {
                 if let Some(error) = &mut self.facts.error {
                     error.has_message = true;
                 }
@@ -95,7 +95,7 @@ impl Path {
                 self.reply_id(same);
                 Ok(())
             }
-            (Place::Error | Place::Status193, Name::Code) => {
+            (Place::Error | Place::RpcStatus, Name::Code) => {
                 if let Some(error) = &mut self.facts.error {
                     error.code = number.prefix().parse().ok();
                 }

@@ -166,6 +166,9 @@ async fn dies_in_the_middle_of_a_stream() {
     let mut head = client.head().await.unwrap().unwrap();
     client.body_until(&mut head, "t1").await.unwrap();
     drop(feed);
+    // The caller is told, and broken off all the same.
+    let told = within("the error", client.body_until(&mut head, "\n\n")).await;
+    assert!(told.unwrap().contains("-32603"));
     let rest = within("the cut", client.piece(&mut head)).await;
     assert!(rest.is_err(), "a broken stream ended like a whole one");
     let outcome = exchange.outcome().await;

@@ -8,6 +8,7 @@ mod heads;
 mod isolation;
 mod json_rpc;
 mod listing;
+mod malformed;
 mod recorded;
 mod replies;
 mod rest;

@@ -44,7 +44,7 @@ fn relay(
     let mut left = String::new();
     for piece in pieces {
         let (bytes, event) = match piece {
-            Piece::Pass(bytes) => (bytes, None),
+            Piece::Pass(bytes) | Piece::Part(bytes) => (bytes, None),
             Piece::Event(bytes, event) | Piece::Unjudged(bytes, event) => (bytes, Some(event)),
             Piece::Malformed(code) => panic!("malformed: {code} in {reply}"),
         };
