@@ -117,6 +117,14 @@ pub struct Dialect {
     pub version: Version,
 }
 
+impl Dialect {
+    /// That of a gRPC answer to a request of which nothing is known but that it is gRPC's.
+    pub const GRPC: Dialect = Dialect {
+        binding: Binding::Grpc,
+        version: Version::V1_0,
+    };
+}
+
 /// The eleven abstract operations (A2A 1.0 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {

@@ -2,14 +2,15 @@
 
 use crate::pipeline::RequestId;
 use crate::pipeline::cards::{
-    CardSource, CardTarget, FetchFailure, FetchFailureKind, FetchOutcome, Known,
+    CardSource, CardTarget, CardTls, FetchFailure, FetchFailureKind, FetchOutcome, Known,
 };
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use flate2::read::GzDecoder;
 use http::StatusCode;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_NONE_MATCH};
-use reqwest::{Client, Response, redirect, retry};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, HOST, IF_NONE_MATCH};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, ClientBuilder, Response, redirect, retry};
 use rustls::{ClientConfig, RootCertStore};
 use std::io::Read;
 use std::sync::Arc;
@@ -60,23 +61,15 @@ impl CardFetcher {
         connect: Duration,
         total: Duration,
     ) -> Result<CardFetcher, CardFetcherError> {
-        // Backends are plain HTTP. Trusting no root at all, rather than the system's, keeps the
-        // client independent of what the machine has installed.
+        // For plain HTTP. Trusting no root at all, rather than the system's, keeps the client
+        // independent of what the machine has installed.
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| CardFetcherError(error.to_string()))?
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
-            .pool_max_idle_per_host(0)
-            .connect_timeout(connect)
-            .timeout(total)
+        let client = plain_mannered(tls, connect, total)
             .build()
             .map_err(|error| CardFetcherError(error.to_string()))?;
         Ok(CardFetcher {
@@ -84,6 +77,16 @@ impl CardFetcher {
             connect,
             total,
         })
+    }
+
+    /// The client for an agent's own TLS. It is made for each fetch, of which there are few.
+    fn secured(&self, tls: &CardTls) -> Result<Client, FetchFailureKind> {
+        let config = ClientConfig::clone(&tls.backend.config);
+        plain_mannered(config, self.connect, self.total)
+            .dns_resolver(Arc::new(Whereabouts(tls.host.clone())))
+            .https_only(true)
+            .build()
+            .map_err(|_| FetchFailureKind::Broken)
     }
 
     /// One request; `Ok(None)` sends on to the next path.
@@ -94,10 +97,26 @@ impl CardFetcher {
         known: Option<&Known>,
         request_id: RequestId,
     ) -> Result<Option<FetchOutcome>, FetchFailureKind> {
-        let url = format!("http://{}{path}", target.authority);
-        let mut request = self
-            .client
+        let (client, url) = match &target.tls {
+            None => {
+                let url = format!("http://{}{path}", target.authority);
+                (self.client.clone(), url)
+            }
+            // The name in the URL is the one that the certificate must be for.
+            Some(tls) => {
+                let name = match tls.backend.server_name.contains(':') {
+                    true => format!("[{}]", tls.backend.server_name),
+                    false => tls.backend.server_name.to_string(),
+                };
+                (
+                    self.secured(tls)?,
+                    format!("https://{name}:{}{path}", tls.port),
+                )
+            }
+        };
+        let mut request = client
             .get(url)
+            .header(HOST, &*target.authority)
             .header("Portcullis-Purpose", "card")
             .header("Portcullis-Request-Id", request_id.as_str())
             .header(ACCEPT, "application/json")
@@ -235,6 +254,34 @@ fn key_set_client(connect: Duration, total: Duration) -> Result<Client, FetchFai
         .timeout(total)
         .build()
         .map_err(|_| FetchFailureKind::Unreachable)
+}
+
+/// A client that does nothing by itself.
+fn plain_mannered(tls: ClientConfig, connect: Duration, total: Duration) -> ClientBuilder {
+    Client::builder()
+        .tls_backend_preconfigured(tls)
+        .http1_only()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .referer(false)
+        .pool_max_idle_per_host(0)
+        .connect_timeout(connect)
+        .timeout(total)
+}
+
+/// Where an agent is, whatever its certificate calls it.
+struct Whereabouts(Box<str>);
+
+impl Resolve for Whereabouts {
+    fn resolve(&self, _: Name) -> Resolving {
+        let host = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<_> = tokio::net::lookup_host((&*host, 0)).await?.collect();
+            let addresses: Addrs = Box::new(found.into_iter());
+            Ok(addresses)
+        })
+    }
 }
 
 fn classify(error: &reqwest::Error) -> FetchFailureKind {

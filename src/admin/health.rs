@@ -95,8 +95,13 @@ fn live(_: &HealthView<'_>) -> AdminReply {
     plain(200, "ok\n")
 }
 
+/// Whether none of the reasons keeps the gateway from being ready.
+pub fn is_ready(reasons: &[Reason]) -> bool {
+    !reasons.iter().any(|reason| reason.what.blocks())
+}
+
 fn ready(view: &HealthView<'_>) -> AdminReply {
-    let ready = !view.reasons.iter().any(|reason| reason.what.blocks());
+    let ready = is_ready(view.reasons);
     let body = serde_json::to_string(&Ready {
         ready,
         generation: view.generation,

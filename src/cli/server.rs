@@ -10,7 +10,7 @@ use crate::adapters::key_files::{KeyFileError, open};
 use crate::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use crate::adapters::random::SystemRandom;
 use crate::adapters::resolver::SystemResolver;
-use crate::admin::health::{Cause, HealthView, Reason, respond};
+use crate::admin::health::{Cause, HealthView, Reason, is_ready, respond};
 use crate::config::check::Loaded;
 use crate::config::snapshot::Snapshot;
 use crate::config::watch::Reloader;
@@ -19,7 +19,7 @@ use crate::pipeline::gate::Ports;
 use crate::pipeline::metrics::Metrics;
 use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random, Resolver};
 use crate::pipeline::{Gate, OwnKeys};
-use crate::proxy::app::Door;
+use crate::proxy::door::Door;
 use crate::proxy::limits::Connections;
 use crate::proxy::listen::{Bound, bind};
 use crate::proxy::plain::{Plain, PlainReply, Respond};
@@ -203,10 +203,18 @@ impl Server {
 
         let live = gate.live();
         let mut public = Vec::new();
-        for (socket, listener) in sockets.public.into_iter().zip(&live.snapshot.listeners) {
+        let broken = upkeep::Broken::default();
+        let ready: Arc<dyn Fn() -> bool + Send + Sync> = {
+            let (gate, stopping, broken) = (gate.clone(), stopping.clone(), broken.clone());
+            Arc::new(move || is_ready(&reasons(&gate, &stopping, &broken)))
+        };
+        let listeners = live.snapshot.listeners.iter().enumerate();
+        for (socket, (index, listener)) in sockets.public.into_iter().zip(listeners) {
             public.push(socket.address);
             let app = App {
                 listener: listener.clone(),
+                index,
+                ready: ready.clone(),
                 gate: gate.clone(),
                 links: links.clone(),
                 connections: Connections::DEFAULT,
@@ -216,7 +224,6 @@ impl Server {
         }
         let admin = sockets.admin.address;
         let refresh = CardRefresh::new(gate.clone(), Arc::new(fetcher));
-        let broken = upkeep::Broken::default();
         tasks.push(sockets.admin.serve_plain(
             Plain::new(
                 operators(gate.clone(), stopping.clone(), broken.clone()),
@@ -278,35 +285,42 @@ impl Drop for Server {
     }
 }
 
+/// What keeps the gateway from being ready, or should be looked at.
+fn reasons(gate: &Gate, stopping: &Stopping, broken: &upkeep::Broken) -> Vec<Reason> {
+    let live = gate.live();
+    let mut reasons = Vec::new();
+    if stopping.ordered() {
+        reasons.push(reason(
+            Cause::Shutdown,
+            "",
+            "the gateway is stopping".to_owned(),
+        ));
+    }
+    if let Some(trouble) = gate.journal.trouble() {
+        reasons.push(reason(Cause::Journal, "", trouble.to_string()));
+    }
+    for issuer in live.issuers.without_keys() {
+        reasons.push(reason(
+            Cause::Issuer,
+            issuer,
+            "no usable key: its tokens are refused".to_owned(),
+        ));
+    }
+    for notice in live.cards.notices() {
+        reasons.push(reason(Cause::Agent, &notice.agent, notice.kind.to_string()));
+    }
+    if let Some(why) = broken.get() {
+        reasons.push(reason(Cause::Reload, "", why));
+    }
+    reasons
+}
+
 fn operators(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> Arc<Respond> {
     Arc::new(move |method: &str, path: &str| {
         let live = gate.live();
-        let mut reasons = Vec::new();
-        if stopping.ordered() {
-            reasons.push(reason(
-                Cause::Shutdown,
-                "",
-                "the gateway is stopping".to_owned(),
-            ));
-        }
-        if let Some(trouble) = gate.journal.trouble() {
-            reasons.push(reason(Cause::Journal, "", trouble.to_string()));
-        }
         gate.metrics
             .set_journal_trouble(gate.journal.trouble().is_some());
-        for issuer in live.issuers.without_keys() {
-            reasons.push(reason(
-                Cause::Issuer,
-                issuer,
-                "no usable key: its tokens are refused".to_owned(),
-            ));
-        }
-        for notice in live.cards.notices() {
-            reasons.push(reason(Cause::Agent, &notice.agent, notice.kind.to_string()));
-        }
-        if let Some(why) = broken.get() {
-            reasons.push(reason(Cause::Reload, "", why));
-        }
+        let reasons = reasons(&gate, &stopping, &broken);
         let metrics = || {
             for (agent, metrics) in live.snapshot.agents.iter().zip(&live.agents) {
                 let notices = live.cards.notices_of(agent.index);

@@ -1,13 +1,12 @@
 //! `agents`: what is guarded, and where callers find it.
 
-use super::address::{HttpUrl, parse_url};
+use super::address::parse_url;
+use super::backends::Transport;
 use super::capture::Capture;
 use super::check::{list_of, name_of, unique, words};
 use super::document;
 use super::path::canonical;
-use super::snapshot::{
-    Agent, Backend, BackendPath, Contexts, Interfaces, Limits, Listener, SigningKeys,
-};
+use super::snapshot::{Agent, BackendPath, Contexts, Interfaces, Limits, Listener, SigningKeys};
 use super::{cards, grpc, interfaces, skills};
 use crate::source::{Kind, Mapping, Value, codes};
 use std::collections::HashMap;
@@ -15,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Both well-known names of a card, the current one first.
-const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+pub(super) const WELL_KNOWN: [&str; 2] =
+    ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
 const METHODS: [(&str, &str); 7] = [
     ("GET", "GET"),
@@ -86,7 +86,9 @@ fn one(
         let value = fields.get(name).and_then(|v: Value<'_, '_>| v.boolean());
         value.unwrap_or(default)
     };
-    let backend = fields.get("backend").and_then(|v| backend(&v));
+    let place = fields.get("backend");
+    let transport = Transport::new(place.as_ref(), capture);
+    let backend = transport.backend();
     let url_path: Box<str> = backend
         .as_ref()
         .map_or(Box::default(), |(_, path)| path.clone());
@@ -99,8 +101,9 @@ fn one(
         .map(|v| cards::public_skills(&v, &skills));
     let interfaces = fields
         .get("interfaces")
-        .map(|v| interfaces::read(&v, &url_path));
+        .map(|v| interfaces::read(&v, &url_path, &transport));
     let (interfaces, other_backends) = interfaces.unwrap_or((Interfaces::Auto, Vec::new()));
+    transport.unused();
     let calls = skills::of_calls(fields, &skills, &interfaces);
     let contexts = fields.get("contexts").and_then(|v| {
         v.word(&[
@@ -223,85 +226,6 @@ fn overlaps(routes: &[(Value<'_, '_>, Box<str>, Box<str>)]) {
             );
         }
     }
-}
-
-/// The backend, and the path of its URL as written.
-fn backend(value: &Value<'_, '_>) -> Option<(Backend, Box<str>)> {
-    let fields = value.fields(&document::BACKEND)?;
-    let card = fields.get("card").and_then(|v| sent_path(&v));
-    let place = fields.get("url")?;
-    let text = place.text()?;
-    let url = match parse_url(text) {
-        Ok(url) => url,
-        Err(fault) => {
-            place.error(
-                codes::BAD_URL,
-                format!("not a usable URL: {fault}"),
-                "write scheme, host, port and base path: `http://127.0.0.1:9999`",
-            );
-            return None;
-        }
-    };
-    no_tls(&place, &url);
-    let base_path: Box<str> = url.path.strip_suffix('/').unwrap_or(url.path).into();
-    if base_path
-        .split('/')
-        .skip(1)
-        .any(|s| matches!(s, "" | "." | ".."))
-    {
-        place.error(
-            codes::BAD_URL,
-            "the path of the URL has an empty segment, `.` or `..`",
-            "write the path as the agent expects it, without them",
-        );
-    }
-    let card_paths = match card {
-        Some(card) => vec![card],
-        None => default_card_paths(&base_path),
-    };
-    let path = url.path.into();
-    let backend = Backend {
-        base_path,
-        card_paths,
-        ..origin_of(&url)
-    };
-    Some((backend, path))
-}
-
-/// The origin of a URL, without paths.
-pub(super) fn origin_of(url: &HttpUrl<'_>) -> Backend {
-    Backend {
-        host: url.host.to_ascii_lowercase().into(),
-        port: url.port,
-        authority: url.authority().into(),
-        ..Backend::default()
-    }
-}
-
-/// Reports a backend that speaks TLS.
-pub(super) fn no_tls(place: &Value<'_, '_>, url: &HttpUrl<'_>) {
-    if url.https {
-        place.error(
-            codes::NOT_AVAILABLE,
-            "TLS to agents is not available in this version",
-            "use `http://` and let the agent listen on loopback or a private network",
-        );
-    }
-}
-
-/// Below the base path first, since one origin may hold many agents; then at the origin, where
-/// most agents with a base path have it (FC-06).
-fn default_card_paths(base_path: &str) -> Vec<Box<str>> {
-    let mut paths: Vec<Box<str>> = Vec::new();
-    for base in [base_path, ""] {
-        for name in WELL_KNOWN {
-            let path: Box<str> = format!("{base}{name}").into();
-            if !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
-    }
-    paths
 }
 
 fn backend_paths(value: &Value<'_, '_>) -> Vec<BackendPath> {

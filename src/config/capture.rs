@@ -93,6 +93,20 @@ impl Capture {
             )
             .filter_map(text)
             .collect();
+        let mut others = keys;
+        for listener in elements(document.root.get("listeners")) {
+            let tls = listener.get("tls").and_then(|tls| tls.get("certificates"));
+            for pair in elements(tls) {
+                others.extend(pair_files(Some(pair)));
+            }
+            let client_ca = listener.get("client_ca").and_then(|ca| ca.get("file"));
+            others.extend(client_ca.and_then(text));
+        }
+        for agent in elements(document.root.get("agents")) {
+            let tls = agent.get("backend").and_then(|b| b.get("tls"));
+            others.extend(tls.and_then(|tls| tls.get("ca")).and_then(text));
+            others.extend(pair_files(tls.and_then(|tls| tls.get("client"))));
+        }
         for pattern in patterns {
             let found = expand(&self.resolve(&pattern));
             for path in found.iter().flatten() {
@@ -100,8 +114,8 @@ impl Capture {
             }
             self.patterns.insert(pattern, found);
         }
-        for key in keys {
-            self.read_once(self.resolve(&key));
+        for file in others {
+            self.read_once(self.resolve(&file));
         }
     }
 
@@ -166,6 +180,12 @@ fn elements(node: Option<&Node>) -> impl Iterator<Item = &Node> {
         Some(Kind::Seq(items)) => items.iter(),
         _ => [].iter(),
     }
+}
+
+/// The files of a certificate and its key.
+fn pair_files(pair: Option<&Node>) -> impl Iterator<Item = String> {
+    let names = ["cert", "key"].into_iter();
+    names.filter_map(move |name| pair?.get(name).and_then(text))
 }
 
 fn text(node: &Node) -> Option<String> {

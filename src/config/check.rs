@@ -116,7 +116,7 @@ impl Reader<'_> {
         }
         let listeners = fields
             .get("listeners")
-            .map(|v| listeners::read(&v))
+            .map(|v| listeners::read(&v, self.capture))
             .unwrap_or_default();
         let admin = self.admin(root, fields.get("admin"), &listeners);
         let issuers = fields

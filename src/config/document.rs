@@ -5,11 +5,11 @@
 
 mod agent;
 mod issuer;
+mod transport;
 
-pub use agent::{
-    AGENT, BACKEND, BACKEND_PATH, GRPC, INTERFACE, LIMITS, OWN_KEY, ROUTE, SKILL_FROM, VERIFY,
-};
+pub use agent::{AGENT, BACKEND_PATH, GRPC, INTERFACE, LIMITS, OWN_KEY, ROUTE, SKILL_FROM, VERIFY};
 pub use issuer::{CLAIM, GRANT, ISSUER, KEYS};
+pub use transport::{BACKEND, BACKEND_TLS, CERTIFICATE, CLIENT_CA, CORS, LISTENER, LISTENER_TLS};
 
 use crate::source::shape::{Fields, Shape, optional, required};
 
@@ -71,57 +71,6 @@ pub static GATEWAY: Fields = Fields {
         (
             "limits",
             "remove it; body size and timeouts are under `agents[].limits`",
-        ),
-    ],
-};
-
-/// One of `listeners`.
-pub static LISTENER: Fields = Fields {
-    title: "listener",
-    doc: "A port on which callers connect.",
-    fields: &[
-        required("name", Shape::Text, "its name in logs and metrics"),
-        required(
-            "bind",
-            Shape::Text,
-            "IP address and port, such as `127.0.0.1:8080`",
-        ),
-        required(
-            "public_url",
-            Shape::Text,
-            "the origin that callers see, such as `https://agents.example.com`; the only source of URLs in cards",
-        ),
-        optional(
-            "hosts",
-            TEXTS,
-            "accepted Host values; default: the host of `public_url`",
-        ),
-        optional(
-            "plaintext",
-            Shape::Word(&["i_understand"]),
-            "needed beyond loopback: tokens travel unencrypted to this listener, so a TLS terminator must stand in front",
-        ),
-    ],
-    later: &[
-        (
-            "tls",
-            "let a TLS terminator stand in front and write `plaintext: i_understand`",
-        ),
-        (
-            "client_ca",
-            "remove it; certificate-bound tokens are refused",
-        ),
-        (
-            "trusted_proxies",
-            "remove it; X-Forwarded-* is not trusted from anybody",
-        ),
-        (
-            "health_path",
-            "use `/livez` and `/readyz` of the admin listener",
-        ),
-        (
-            "cors",
-            "remove it; browsers of other origins are not served",
         ),
     ],
 };

@@ -1,7 +1,8 @@
 //! `agents[].interfaces`: which bindings an agent speaks, and where.
 
 use super::address::parse_url;
-use super::agents::{canonical_path, no_tls, not_well_known, origin_of, sent_path};
+use super::agents::{canonical_path, not_well_known, sent_path};
+use super::backends::Transport;
 use super::check::words;
 use super::document;
 use super::snapshot::{Backend, Interface, Interfaces};
@@ -10,7 +11,11 @@ use crate::source::{Kind, Mapping, Value, codes};
 
 /// Reads the list, and the origins besides the backend's own that it names. `url_path` is the path
 /// of the backend's URL as written.
-pub(super) fn read(value: &Value<'_, '_>, url_path: &str) -> (Interfaces, Vec<Backend>) {
+pub(super) fn read(
+    value: &Value<'_, '_>,
+    url_path: &str,
+    transport: &Transport<'_, '_, '_>,
+) -> (Interfaces, Vec<Backend>) {
     if matches!(value.node.kind, Kind::Str(_)) {
         value.word(&[("auto", ())]);
         return (Interfaces::Auto, Vec::new());
@@ -21,7 +26,7 @@ pub(super) fn read(value: &Value<'_, '_>, url_path: &str) -> (Interfaces, Vec<Ba
         let Some(fields) = entry.fields(&document::INTERFACE) else {
             continue;
         };
-        let interface = one(&fields, url_path, &mut others);
+        let interface = one(&fields, url_path, transport, &mut others);
         if listed.iter().any(|known| overlap(known, &interface)) {
             let (message, hint) = match interface.binding.has_path() {
                 true => (
@@ -50,7 +55,12 @@ fn overlap(a: &Interface, b: &Interface) -> bool {
     }
 }
 
-fn one(fields: &Mapping<'_, '_>, url_path: &str, others: &mut Vec<Backend>) -> Interface {
+fn one(
+    fields: &Mapping<'_, '_>,
+    url_path: &str,
+    transport: &Transport<'_, '_, '_>,
+    others: &mut Vec<Backend>,
+) -> Interface {
     let binding = fields.get("binding").and_then(|v| binding(&v));
     let binding = binding.unwrap_or(Binding::JsonRpc);
     let versions = fields
@@ -58,7 +68,7 @@ fn one(fields: &Mapping<'_, '_>, url_path: &str, others: &mut Vec<Backend>) -> I
         .map(|v| versions(&v))
         .unwrap_or_default();
     let (backend, backend_path) = match fields.get("backend") {
-        Some(value) => backend(&value, binding, others),
+        Some(value) => backend(&value, binding, transport, others),
         None if !binding.has_path() => (0, Box::default()),
         None if url_path.is_empty() => (0, "/".into()),
         None => (0, url_path.into()),
@@ -99,6 +109,7 @@ fn binding(value: &Value<'_, '_>) -> Option<Binding> {
 fn backend(
     value: &Value<'_, '_>,
     binding: Binding,
+    transport: &Transport<'_, '_, '_>,
     others: &mut Vec<Backend>,
 ) -> (usize, Box<str>) {
     let Some(text) = value.text() else {
@@ -125,7 +136,6 @@ fn backend(
             return (0, Box::default());
         }
     };
-    no_tls(value, &url);
     let path = match (binding.has_path(), url.path) {
         (false, "" | "/") => "",
         (false, _) => {
@@ -146,7 +156,7 @@ fn backend(
             "write the path as the agent expects it, without them",
         );
     }
-    let origin = origin_of(&url);
+    let origin = transport.origin(value, &url);
     let index = others.iter().position(|known| *known == origin);
     let index = index.unwrap_or_else(|| {
         others.push(origin);

@@ -1,16 +1,18 @@
 //! `listeners`: where callers connect.
 
 use super::address::{parse_url, split_host};
+use super::capture::Capture;
 use super::check::{name_of, unique};
-use super::document;
+use super::path::canonical;
 use super::snapshot::Listener;
-use crate::source::{Value, codes};
+use super::{document, tls};
+use crate::source::{Mapping, Value, codes};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Reads all listeners.
-pub(super) fn read(value: &Value<'_, '_>) -> Vec<Arc<Listener>> {
+pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<Listener>> {
     let mut names = HashMap::new();
     let mut listeners: Vec<Arc<Listener>> = Vec::new();
     for entry in value.list().unwrap_or_default() {
@@ -29,11 +31,11 @@ pub(super) fn read(value: &Value<'_, '_>) -> Vec<Arc<Listener>> {
         let place = fields.get("bind");
         let bind = place.as_ref().and_then(address);
         if let (Some(place), Some(bind)) = (&place, bind) {
-            if !bind.ip().is_loopback() && !fields.has("plaintext") {
+            if !bind.ip().is_loopback() && !fields.has("plaintext") && !fields.has("tls") {
                 place.error(
                     codes::PLAINTEXT,
                     "tokens would travel unencrypted beyond this machine",
-                    "bind to a loopback address, or let a TLS terminator stand in front and add `plaintext: i_understand`",
+                    "add `tls`, bind to a loopback address, or let a TLS terminator stand in front and add `plaintext: i_understand`",
                 );
             }
             if let Some(other) = listeners.iter().find(|l| collide(l.bind, bind)) {
@@ -53,15 +55,95 @@ pub(super) fn read(value: &Value<'_, '_>) -> Vec<Arc<Listener>> {
             Some(value) => hosts(&value, own),
             None => own.into_iter().map(Box::from).collect(),
         };
+        let place = fields.get("tls");
+        let client_ca = fields.get("client_ca");
+        let tls = place
+            .as_ref()
+            .and_then(|v| tls::listener(v, client_ca.as_ref(), capture));
+        let h2c = fields.get("h2c").and_then(|v| v.boolean());
+        excluded(&fields, place.is_some(), h2c);
         listeners.push(Arc::new(Listener {
             name,
             bind: bind.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))),
             public_url: public_url.map(|(origin, _)| origin).unwrap_or_default(),
             hosts,
             plaintext,
+            tls,
+            h2c: h2c.unwrap_or(false),
+            health_path: fields.get("health_path").and_then(|v| health_path(&v)),
+            cors: fields.get("cors").map(|v| cors(&v)).unwrap_or_default(),
         }));
     }
     listeners
+}
+
+/// Reports settings that exclude each other.
+fn excluded(fields: &Mapping<'_, '_>, secure: bool, h2c: Option<bool>) {
+    let says = |name, message, hint| {
+        if let Some(place) = fields.get(name) {
+            place.error(codes::TRANSPORT, message, hint);
+        }
+    };
+    if secure {
+        says(
+            "plaintext",
+            "the listener has `tls`, so nothing is plaintext on it",
+            "remove it",
+        );
+        if h2c == Some(true) {
+            says(
+                "h2c",
+                "the listener has `tls`, which agrees on HTTP/2 by itself",
+                "remove it",
+            );
+        }
+    } else {
+        says(
+            "client_ca",
+            "client certificates exist only in TLS",
+            "add `tls`, or remove it",
+        );
+    }
+}
+
+fn health_path(value: &Value<'_, '_>) -> Option<Box<str>> {
+    let text = value.text()?;
+    match canonical(text) {
+        Ok(path) if path.as_str() == text && text != "/" => Some(text.into()),
+        Ok(_) | Err(_) => {
+            value.error(
+                codes::BAD_PATH,
+                "not a path in its canonical spelling, other than `/`",
+                "write one that no agent has, such as `/healthz`",
+            );
+            None
+        }
+    }
+}
+
+/// Origins as browsers send them: scheme, host and, unless it is the scheme's own, port.
+fn cors(value: &Value<'_, '_>) -> Vec<Box<str>> {
+    let origins = value
+        .fields(&document::CORS)
+        .and_then(|f| f.get("origins"))
+        .and_then(|v| v.texts());
+    let mut listed = Vec::new();
+    for (place, text) in origins.unwrap_or_default() {
+        match parse_url(text) {
+            Ok(url) if url.origin() == text => listed.push(text.into()),
+            Ok(url) => place.error(
+                codes::BAD_URL,
+                "not an origin as browsers send it",
+                format!("write `{}`", url.origin()),
+            ),
+            Err(fault) => place.error(
+                codes::BAD_URL,
+                format!("not an origin: {fault}"),
+                "write each origin out, such as `https://console.example.com`; there is no `*`",
+            ),
+        }
+    }
+    listed
 }
 
 /// An IP address with a port; 0 takes a free one.

@@ -6,6 +6,7 @@
 
 mod address;
 mod agents;
+mod backends;
 pub mod capture;
 mod cards;
 pub mod check;
@@ -22,6 +23,7 @@ pub mod route;
 pub mod schema;
 pub mod skills;
 pub mod snapshot;
+mod tls;
 pub mod watch;
 
 pub use capture::Capture;

@@ -99,6 +99,32 @@ pub struct Listener {
     pub hosts: Vec<Box<str>>,
     /// Whether `plaintext: i_understand` was given.
     pub plaintext: bool,
+    /// How connections are secured; `None` is plaintext.
+    pub tls: Option<Arc<ListenerTls>>,
+    /// Whether plaintext callers may speak HTTP/2 by prior knowledge.
+    pub h2c: bool,
+    /// Where load balancers ask whether we are ready; canonical.
+    pub health_path: Option<Box<str>>,
+    /// Origins whose pages may call from browsers, exactly as browsers send them.
+    pub cors: Vec<Box<str>>,
+}
+
+/// TLS of a listener.
+#[derive(Debug)]
+pub struct ListenerTls {
+    /// Who we are, and whose client certificates are verified; offers HTTP/2 and HTTP/1.1.
+    pub config: Arc<rustls::ServerConfig>,
+    /// Whether client certificates are asked for.
+    pub client_ca: Option<ClientCa>,
+}
+
+/// Whether callers must have a client certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientCa {
+    /// Who has one must have a good one.
+    Optional,
+    /// Nobody else gets as far as a request.
+    Required,
 }
 
 /// The admin listener.

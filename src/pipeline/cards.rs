@@ -10,7 +10,8 @@ mod slot;
 mod state;
 
 pub use outcome::{
-    CardTarget, CardTrouble, FetchFacts, FetchFailure, FetchFailureKind, FetchOutcome, Known,
+    CardTarget, CardTls, CardTrouble, FetchFacts, FetchFailure, FetchFailureKind, FetchOutcome,
+    Known,
 };
 pub use refresh::{CardSource, Observe, Observed, RefreshPorts, refresh_once, run_refresh};
 pub use signing::NamedKeys;
@@ -174,6 +175,11 @@ impl CardStore {
         Some(CardTarget {
             authority: backend.authority.clone(),
             paths: backend.card_paths.clone(),
+            tls: backend.tls.as_ref().map(|tls| CardTls {
+                backend: tls.clone(),
+                host: backend.host.clone(),
+                port: backend.port,
+            }),
         })
     }
 

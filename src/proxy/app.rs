@@ -1,6 +1,6 @@
 //! One connection's requests: deadlines, panics, keep-alive, stopping.
 
-use super::limits::{Connections, MAX_HEAD_BYTES, STUCK_CALLER, check_head};
+use super::limits::{Connections, MAX_HEAD_BYTES, STUCK_CALLER, check_h2_head, check_head};
 use super::links::Links;
 use super::serve::serve;
 use super::{Stopping, body, reply};
@@ -8,12 +8,11 @@ use crate::a2a::Fault;
 use crate::audit::record::Ended;
 use crate::config::snapshot::Listener;
 use crate::pipeline::recorder::Arrival;
-use crate::pipeline::{Gate, Recorder, Rejection};
+use crate::pipeline::{Gate, Live, Recorder, Rejection};
 use async_trait::async_trait;
 use http::Method;
 use http::header::TRANSFER_ENCODING;
-use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream, ServerApp};
-use pingora::protocols::Stream;
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use pingora_timeout::timeout;
@@ -24,12 +23,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// What serves one public listener.
 pub struct App {
     /// The listener's configuration at start.
     pub listener: Arc<Listener>,
+    /// Its position among the listeners, which only a restart changes.
+    pub index: usize,
+    /// Whether the gateway is ready.
+    pub ready: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The pipeline.
     pub gate: Arc<Gate>,
     /// Connections to agents.
@@ -126,6 +128,12 @@ fn is_chunked(session: &ServerSession) -> bool {
 }
 
 impl App {
+    /// The listener as it is configured now.
+    pub fn listener<'l>(&'l self, live: &'l Live) -> &'l Arc<Listener> {
+        let listeners = &live.snapshot.listeners;
+        listeners.get(self.index).unwrap_or(&self.listener)
+    }
+
     /// Reads a request head; `None` or `false` when the connection is done with.
     async fn read_head(&self, session: &mut ServerSession, again: bool) -> Option<bool> {
         let idle = if again {
@@ -209,7 +217,8 @@ impl App {
                 let (status, sent) =
                     reply::reject(session, recorder.request_id.as_str(), &rejection).await;
                 recorder.refused(&rejection, status);
-                if sent.is_ok() && session.get_keepalive().is_none() && !session.is_body_done() {
+                let lingers = !session.is_http2() && session.get_keepalive().is_none();
+                if sent.is_ok() && lingers && !session.is_body_done() {
                     body::linger(session).await;
                     return false;
                 }
@@ -259,6 +268,9 @@ impl App {
 /// Checks the head that Pingora has parsed, on its raw bytes where they tell more.
 pub fn check(session: &ServerSession) -> Result<(), Rejection> {
     let head = session.req_header();
+    if session.is_http2() {
+        return check_h2_head(head).map_err(|(fault, code)| Rejection::plain(fault, code));
+    }
     let raw = session
         .as_http1()
         .map(|h1| h1.get_headers_raw_bytes())
@@ -271,31 +283,6 @@ pub fn check(session: &ServerSession) -> Result<(), Rejection> {
         &raw,
     )
     .map_err(|(fault, code)| Rejection::plain(fault, code))
-}
-
-/// The door of a listener: a cap on connections, and a bound on how long a stranger may be silent.
-pub struct Door {
-    app: Arc<App>,
-    places: Arc<Semaphore>,
-}
-
-impl Door {
-    /// In front of `app`.
-    pub fn new(app: App) -> Door {
-        Door {
-            places: Arc::new(Semaphore::new(app.connections.open)),
-            app: Arc::new(app),
-        }
-    }
-}
-
-#[async_trait]
-impl ServerApp for Door {
-    async fn process_new(self: &Arc<Self>, stream: Stream, stop: &ShutdownWatch) -> Option<Stream> {
-        // Over the cap the connection is closed at once: waiting would hold its socket.
-        let _place = self.places.clone().try_acquire_owned().ok()?;
-        self.app.process_new(stream, stop).await
-    }
 }
 
 const _: () = assert!(

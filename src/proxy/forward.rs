@@ -1,11 +1,13 @@
 //! From a permit to the reply's last byte: connect, send, relay, conclude.
 
 use super::app::{App, Failure};
-use super::headers::{Added, upstream_fields, upstream_head};
+use super::fields::upstream_fields;
+use super::headers::{Added, upstream_head};
 use super::peer::{Peers, Speaks};
 use super::relay::{Plan, relay};
 use super::relayed::Relayed;
 use super::send::{Outbound, OutboundHead, Path, SendFailure, Timing, send};
+use super::trailers;
 use crate::a2a::reader::Expectation;
 use crate::a2a::{Call, Dialect, Fault, Operation, Version};
 use crate::audit::record::Ended;
@@ -126,7 +128,19 @@ async fn exchange(
     // gRPC is HTTP/2, whatever the agent's other bindings speak.
     let needs_h2 = answer.dialect.is_some_and(|d| d.binding.needs_http2());
     let speaks = if needs_h2 { Speaks::H2 } else { peers.speaks() };
-    let outbound = outbound(session, recorder, order, &peers, speaks)
+    let patience = match needs_h2 {
+        true => trailers::timeout(&session.req_header().headers),
+        false => Ok(None),
+    };
+    let patience = patience.map_err(|code| answer.ended(Ended::Other, Fault::BadRequest, code))?;
+    let gone_by = clock.monotonic().saturating_sub(recorder.started);
+    let left = patience.map(|patience| patience.saturating_sub(gone_by));
+    if left.is_some_and(|left| left.is_zero()) {
+        return Err(answer.ended(Ended::Other, Fault::GatewayTimeout, "deadline_exceeded"));
+    }
+    let bounded = |bound: Duration| left.map_or(bound, |left| left.min(bound));
+    let grpc = needs_h2.then_some(left);
+    let outbound = outbound(session, recorder, order, &peers, speaks, grpc)
         .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
     let addresses = peers
         .resolve(clock.monotonic())
@@ -139,9 +153,9 @@ async fn exchange(
         speaks,
         timing: Timing {
             started: recorder.started,
-            connect: limits.connect_timeout,
-            send: limits.send_timeout,
-            first_byte: limits.unary_timeout,
+            connect: bounded(limits.connect_timeout),
+            send: bounded(limits.send_timeout),
+            first_byte: bounded(limits.unary_timeout),
             after_caller_left,
         },
     };
@@ -168,7 +182,7 @@ async fn exchange(
         } else {
             limits.unary_timeout
         },
-        deadline: recorder.started + longest,
+        deadline: recorder.started + patience.map_or(longest, |p| p.min(longest)),
         after_caller_left,
         clock,
         rework,
@@ -198,6 +212,7 @@ fn outbound(
     order: &Order,
     peers: &Peers,
     speaks: Speaks,
+    grpc: Option<Option<Duration>>,
 ) -> Result<Outbound, (Fault, &'static str)> {
     let head = session.req_header();
     let added = Added {
@@ -209,8 +224,10 @@ fn outbound(
             .extensions
             .as_ref()
             .map(|(name, value)| (*name, &**value)),
-        content_length: (!order.body.is_empty() || head.method == http::Method::POST)
+        content_length: (grpc.is_none()
+            && (!order.body.is_empty() || head.method == http::Method::POST))
             .then_some(order.body.len()),
+        grpc,
     };
     let (method, target, headers) = (&head.method, &order.target, &head.headers);
     let room = order.body.len().min(16 * 1024);

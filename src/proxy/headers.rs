@@ -7,9 +7,10 @@
 use crate::a2a::head::declares_extensions;
 use crate::a2a::{Fault, Version};
 use bytes::{BufMut, BytesMut};
-use http::header::{self, HeaderName, HeaderValue};
-use http::{HeaderMap, Method, Uri};
-use pingora::http::{RequestHeader, ResponseHeader};
+use http::header::{self, HeaderName};
+use http::{HeaderMap, Method};
+use pingora::http::ResponseHeader;
+use std::time::Duration;
 
 /// The request id, in every answer and towards the agent.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("portcullis-request-id");
@@ -30,11 +31,13 @@ pub struct Added<'a> {
     pub extensions: Option<(&'static str, &'a str)>,
     /// The length of the body, when there is one.
     pub content_length: Option<usize>,
+    /// For gRPC: what is left of the caller's deadline, if it has one.
+    pub grpc: Option<Option<Duration>>,
 }
 
 impl Added<'_> {
     /// Whether a field of the caller's goes to the agent.
-    fn lets(&self, name: &HeaderName) -> bool {
+    pub(super) fn lets(&self, name: &HeaderName) -> bool {
         let name = name.as_str();
         travels_to_agent(name) && !(self.extensions.is_some() && declares_extensions(name))
     }
@@ -91,81 +94,6 @@ pub fn upstream_head(
     Ok(wire)
 }
 
-/// The request head for an agent that speaks, or may speak, HTTP/2.
-///
-/// The URI has scheme and authority: without them Pingora would claim `https`.
-pub fn upstream_fields(
-    method: &Method,
-    path: &str,
-    headers: &HeaderMap,
-    added: Added<'_>,
-) -> Result<Box<RequestHeader>, (Fault, &'static str)> {
-    let bad = |_| (Fault::BadRequest, "bad_target");
-    let dropped = connection_names(headers)?;
-    let uri = Uri::builder()
-        .scheme(if added.secure { "https" } else { "http" })
-        .authority(added.authority)
-        .path_and_query(path)
-        .build()
-        .map_err(bad)?;
-    let room = Some(headers.len() + 4);
-    let mut head = RequestHeader::build_no_case(method.clone(), b"/", room)
-        .map_err(|_| (Fault::BadRequest, "bad_target"))?;
-    head.set_uri(uri);
-    let mut add = |name: HeaderName, value: HeaderValue| {
-        // Fails only beyond thousands of fields.
-        head.append_header(name, value)
-            .map(|_| ())
-            .map_err(|_| (Fault::HeadersTooLarge, "too_many_headers"))
-    };
-    for (name, value) in headers {
-        if added.lets(name) && !dropped.iter().any(|d| d == name) {
-            add(name.clone(), value.clone())?;
-        }
-    }
-    let identity = HeaderValue::from_static("identity");
-    add(header::ACCEPT_ENCODING, identity)?;
-    let request_id = HeaderValue::from_str(added.request_id);
-    add(
-        REQUEST_ID,
-        request_id.map_err(|_| (Fault::Internal, "bad_id"))?,
-    )?;
-    if let Some(version) = added.a2a_version {
-        let name = HeaderName::from_static("a2a-version");
-        add(name, HeaderValue::from_static(version.label()))?;
-    }
-    if let Some((name, value)) = added.extensions
-        && !value.is_empty()
-    {
-        let value = HeaderValue::from_str(value);
-        let value = value.map_err(|_| (Fault::Internal, "bad_extensions"))?;
-        add(HeaderName::from_static(name), value)?;
-    }
-    if let Some(length) = added.content_length {
-        add(header::CONTENT_LENGTH, HeaderValue::from(length))?;
-    }
-    Ok(Box::new(head))
-}
-
-/// The same head as HTTP/1.1 writes it, for an agent that turned out to speak that.
-pub fn wire_of(head: &RequestHeader, room: usize) -> Option<BytesMut> {
-    let mut wire = BytesMut::with_capacity(1024 + room);
-    wire.put_slice(head.method.as_str().as_bytes());
-    wire.put_u8(b' ');
-    wire.put_slice(head.uri.path_and_query()?.as_str().as_bytes());
-    wire.put_slice(b" HTTP/1.1\r\nhost: ");
-    wire.put_slice(head.uri.authority()?.as_str().as_bytes());
-    wire.put_slice(b"\r\n");
-    for (name, value) in &head.headers {
-        wire.put_slice(name.as_str().as_bytes());
-        wire.put_slice(b": ");
-        wire.put_slice(value.as_bytes());
-        wire.put_slice(b"\r\n");
-    }
-    wire.put_slice(b"\r\n");
-    Some(wire)
-}
-
 fn put_decimal(wire: &mut BytesMut, mut number: usize) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();
@@ -182,7 +110,9 @@ fn put_decimal(wire: &mut BytesMut, mut number: usize) {
 
 /// Fields that `Connection` names, to be dropped with it. It must not name what decides the
 /// meaning of the request: that would let a caller delete it on the way.
-fn connection_names(headers: &HeaderMap) -> Result<Vec<HeaderName>, (Fault, &'static str)> {
+pub(super) fn connection_names(
+    headers: &HeaderMap,
+) -> Result<Vec<HeaderName>, (Fault, &'static str)> {
     let mut names = Vec::new();
     for value in headers.get_all(header::CONNECTION) {
         for token in value.as_bytes().split(|&b| b == b',') {
@@ -254,7 +184,10 @@ fn travels_to_agent(name: &str) -> bool {
             | "http2-settings"
     );
     let credential = matches!(name, "authorization" | "dpop" | "cookie");
-    let replaced = matches!(name, "accept-encoding" | "a2a-version");
+    let replaced = matches!(
+        name,
+        "accept-encoding" | "a2a-version" | "grpc-accept-encoding" | "grpc-timeout"
+    );
     let other_method = matches!(
         name,
         "x-http-method-override" | "x-http-method" | "x-method-override"
@@ -302,6 +235,7 @@ pub fn downstream_head(
     Ok(head)
 }
 
+/// Whether a reply field or trailer reaches the caller.
 pub(super) fn travels_to_caller(name: &str) -> bool {
     if name.contains('_') {
         return travels_to_caller(&name.replace('_', "-"));
@@ -371,6 +305,7 @@ mod tests {
             a2a_version: Some(Version::V1_0),
             extensions: None,
             content_length: Some(0),
+            grpc: None,
         }
     }
 

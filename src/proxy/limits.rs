@@ -1,11 +1,12 @@
-//! What an HTTP/1.1 request head must look like before anything routes on it.
+//! What a request head must look like before anything routes on it.
 //!
 //! Pingora is lenient where two parsers could disagree (RFC 9112 sections 2.2, 6.1, 6.3); we are
 //! not. Bounds and refusals follow the table on malformed input that was tried out on Pingora.
 
 use crate::a2a::Fault;
-use http::header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, EXPECT, HOST, HeaderName, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Version};
+use pingora::http::RequestHeader;
 use std::time::Duration;
 
 /// Most header lines.
@@ -69,12 +70,84 @@ pub fn check_head(
     }
     check_framing(version, headers, &survey)?;
     check_host(headers, target)?;
+    check_expectation(headers)
+}
+
+fn check_expectation(headers: &HeaderMap) -> Result<(), HeadFault> {
     if let Some(expect) = headers.get(EXPECT)
         && !expect.as_bytes().eq_ignore_ascii_case(b"100-continue")
     {
         return Err((Fault::BadRequest, "unknown_expectation"));
     }
     Ok(())
+}
+
+/// Checks the head of an HTTP/2 request (RFC 9113 section 8.3). Its size is bounded by what we
+/// tell the caller, and how much body there is by the protocol.
+pub fn check_h2_head(head: &RequestHeader) -> Result<(), HeadFault> {
+    let headers = &head.headers;
+    if headers.len() > MAX_HEADERS {
+        return Err((Fault::HeadersTooLarge, "too_many_headers"));
+    }
+    if head.method == Method::CONNECT {
+        return Err((Fault::MethodNotAllowed, "connect_method"));
+    }
+    if OF_A_CONNECTION.iter().any(|n| headers.contains_key(n)) {
+        return Err((Fault::BadRequest, "connection_field_in_h2"));
+    }
+    if headers
+        .get_all(TE)
+        .iter()
+        .any(|te| !te.as_bytes().eq_ignore_ascii_case(b"trailers"))
+    {
+        return Err((Fault::BadRequest, "te_in_h2"));
+    }
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    if let Some(length) = lengths.next()
+        && (length.is_empty() || !length.as_bytes().iter().all(u8::is_ascii_digit))
+    {
+        return Err((Fault::BadRequest, "bad_length"));
+    }
+    if lengths.next().is_some() {
+        return Err((Fault::BadRequest, "two_lengths"));
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    let (host, another) = (hosts.next(), hosts.next());
+    if another.is_some() {
+        return Err((Fault::BadRequest, "two_hosts"));
+    }
+    match (head.uri.authority(), host) {
+        (None, None) => return Err((Fault::BadRequest, "no_host")),
+        (Some(authority), Some(host))
+            if !host
+                .as_bytes()
+                .eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
+        {
+            return Err((Fault::BadRequest, "target_and_host_differ"));
+        }
+        (Some(_), _) | (None, Some(_)) => {}
+    }
+    check_expectation(headers)
+}
+
+/// Fields that belong to one connection of HTTP/1.1 (RFC 9113 section 8.2.2).
+const OF_A_CONNECTION: [HeaderName; 4] = [
+    http::header::CONNECTION,
+    TRANSFER_ENCODING,
+    http::header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+];
+
+/// To whom a request is addressed: `:authority`, or `Host`.
+pub fn host_of(head: &RequestHeader) -> &[u8] {
+    let authority = head
+        .uri
+        .authority()
+        .filter(|_| head.version == Version::HTTP_2);
+    match authority {
+        Some(authority) => authority.as_str().as_bytes(),
+        None => head.headers.get(HOST).map_or(&b""[..], |h| h.as_bytes()),
+    }
 }
 
 /// What only the raw bytes of a head tell.

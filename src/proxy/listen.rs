@@ -1,6 +1,6 @@
 //! Listeners: bound by us, so that port 0 works and the address is known, then handed to Pingora.
 
-use super::app::Door;
+use super::door::Door;
 use super::plain::Plain;
 use pingora::apps::ServerApp;
 use pingora::listeners::ListenerConfig;

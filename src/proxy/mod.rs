@@ -7,6 +7,9 @@
 pub mod app;
 pub mod body;
 pub mod connect;
+pub mod cors;
+pub mod door;
+pub mod fields;
 pub mod forward;
 pub mod headers;
 pub mod limits;
@@ -27,6 +30,7 @@ pub mod serve;
 pub mod stopping;
 #[cfg(test)]
 mod tests;
+pub mod trailers;
 
 pub use app::App;
 pub use links::Links;

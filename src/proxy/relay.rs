@@ -11,6 +11,7 @@ use super::reply_head::{
 };
 use super::reworked::{Reworked, make_private, reworked};
 use super::send::{Upstream, gone};
+use super::trailers::{is_bodiless, write_head};
 use crate::a2a::Fault;
 use crate::a2a::head::active_extensions;
 use crate::a2a::reader::{Event, Expectation, Piece, Reader};
@@ -54,6 +55,7 @@ pub async fn relay(
         upstream,
         plan,
         header_sent: false,
+        header_ended: false,
         agent_done: false,
         event_stream: false,
         amid_event: false,
@@ -72,6 +74,8 @@ struct Relay<'a> {
     plan: Plan<'a>,
     caller_here: bool,
     header_sent: bool,
+    /// The header told an HTTP/2 caller that nothing follows it.
+    header_ended: bool,
     agent_done: bool,
     event_stream: bool,
     /// A part of an event is out, and its end is not.
@@ -302,6 +306,9 @@ impl Relay<'_> {
         bytes: Bytes,
         last: bool,
     ) -> Option<Relayed> {
+        if self.header_ended {
+            return None;
+        }
         let sent = match self.trailers.take().filter(|_| last) {
             Some(trailers) => self.end_with(caller, bytes, trailers).await,
             None => caller.write_response_body(bytes, last).await.is_ok(),
@@ -435,7 +442,9 @@ impl Relay<'_> {
             head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
         }
         self.header_sent = true;
-        caller.write_response_header(Box::new(head)).await
+        let end = is_bodiless(&caller.req_header().method, head.status.as_u16());
+        self.header_ended = write_head(caller, head, end).await?;
+        Ok(())
     }
 
     /// Gives the agent's connection back to the pool, if nothing of this exchange is left on it.

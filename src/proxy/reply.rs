@@ -2,10 +2,11 @@
 
 use super::body::settle_unread;
 use super::headers::REQUEST_ID;
-use crate::a2a::{render, render_with_status};
+use super::trailers::{is_bodiless, is_grpc, is_trailers_only, of_status, write_head};
+use crate::a2a::{Dialect, render, render_with_status};
 use crate::pipeline::Rejection;
 use bytes::Bytes;
-use http::{HeaderValue, Method, header};
+use http::{HeaderValue, header};
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::ServerSession;
 
@@ -36,13 +37,14 @@ pub async fn write(
         head.insert_header(header::CONTENT_TYPE, content_type)?;
     }
     head.insert_header(REQUEST_ID, request_id)?;
-    let bodiless = answer.status == 304 || answer.status == 204;
-    if !bodiless {
+    if answer.status != 304 && answer.status != 204 && !is_trailers_only(&head.headers) {
         head.insert_header(header::CONTENT_LENGTH, answer.body.len())?;
     }
-    let head_only = bodiless || session.req_header().method == Method::HEAD;
-    session.write_response_header(Box::new(head)).await?;
+    let head_only = is_bodiless(&session.req_header().method, answer.status);
     let body = if head_only { Bytes::new() } else { answer.body };
+    if write_head(session, head, body.is_empty()).await? {
+        return Ok(());
+    }
     session.write_response_body(body, true).await
 }
 
@@ -71,14 +73,21 @@ pub async fn reject(
     request_id: &str,
     rejection: &Rejection,
 ) -> (u16, Result<(), Box<pingora::Error>>) {
-    let (fault, dialect) = (rejection.fault, rejection.dialect);
+    // What is refused before it is read has no dialect yet, but a gRPC client reads nothing else.
+    let reads_grpc = session.is_http2() && is_grpc(session.req_header());
+    let dialect = rejection.dialect.or(reads_grpc.then_some(Dialect::GRPC));
+    let fault = rejection.fault;
     let rpc_id = rejection.rpc_id.as_deref();
     let rendered = match rejection.status {
         Some(status) => render_with_status(fault, dialect, rpc_id, status),
         None => render(fault, dialect, rpc_id),
     };
     let status = rendered.status;
-    let mut headers = Vec::with_capacity(4);
+    let mut headers = Vec::with_capacity(6);
+    if let Some(grpc) = &rendered.grpc {
+        // The protocol's errors are in its trailers, and these are all there is.
+        headers.extend(of_status(grpc));
+    }
     headers.push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
     if let Some(challenge) = rejection.challenge.value() {
         headers.push((

@@ -8,7 +8,7 @@ mod h1;
 mod h2;
 
 use super::connect::{Way, open, reuse};
-use super::headers::wire_of;
+use super::fields::wire_of;
 use super::link::{Link, is_not_processed};
 use super::links::Pools;
 use super::peer::{Addresses, Speaks, Target};

@@ -2,13 +2,14 @@
 
 use super::app::{App, Failure, check};
 use super::body::{self, BodyFault};
+use super::cors;
 use super::forward::{Order, forward};
 use super::headers::check_connection;
-use super::limits::absolute_form;
+use super::limits::{absolute_form, host_of};
 use super::reply::{self, Answer};
 use crate::a2a::Fault;
 use crate::a2a::card;
-use crate::config::snapshot::Agent;
+use crate::config::snapshot::{Agent, Listener};
 use crate::pipeline::admit::{Admission, Asking, admit, admit_backend, body_hash, enter};
 use crate::pipeline::authenticate::authenticate;
 use crate::pipeline::cards::CardView;
@@ -17,7 +18,8 @@ use crate::pipeline::metrics::Phase;
 use crate::pipeline::relate::release;
 use crate::pipeline::{Recorder, Rejection};
 use bytes::Bytes;
-use http::header::HOST;
+use http::Method;
+use http::header::{CACHE_CONTROL, HeaderValue};
 use pingora::protocols::http::ServerSession;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,15 +31,28 @@ pub async fn serve(
     recorder: &mut Recorder,
 ) -> Result<(), Failure> {
     check(session).map_err(Failure::Rejected)?;
-    let head = session.req_header();
-    let host = head.headers.get(HOST).map_or(&b""[..], |h| h.as_bytes());
-    if !is_our_host(&recorder.live, &app.listener, host) {
+    let live = recorder.live.clone();
+    let listener = app.listener(&live);
+    if is_health(session, listener) {
+        return serve_health(app, session, recorder).await;
+    }
+    let host = host_of(session.req_header());
+    if !is_our_host(&live, listener, host) {
         return Err(refuse(Fault::Misdirected, "unknown_host"));
     }
+    cors::note(session, listener);
+    if cors::is_preflight(session.req_header()) {
+        recorder.card_served("preflight");
+        let id = recorder.request_id;
+        let sent = cors::answer(session, id.as_str()).await;
+        return sent.map_err(|_| Failure::CallerLeft);
+    }
+    let head = session.req_header();
+    let host = host_of(head);
     check_connection(&head.headers).map_err(|(fault, code)| refuse(fault, code))?;
     let target = path_of(head.raw_path());
     let knock = Knock {
-        listener: &app.listener,
+        listener,
         host,
         method: &head.method,
         target,
@@ -56,6 +71,37 @@ pub async fn serve(
         Place::NoCard => Err(refuse(Fault::NoSuchPath, "no_such_card")),
         place => serve_caller(app, session, recorder, place).await,
     }
+}
+
+/// Whether a load balancer asks. It may do so by address, so any `Host` will do.
+fn is_health(session: &ServerSession, listener: &Listener) -> bool {
+    let head = session.req_header();
+    let reads = head.method == Method::GET || head.method == Method::HEAD;
+    let path = listener.health_path.as_deref();
+    reads && path.is_some_and(|path| path_of(head.raw_path()) == path.as_bytes())
+}
+
+/// Says whether we are ready, and nothing else.
+async fn serve_health(
+    app: &App,
+    session: &mut ServerSession,
+    recorder: &mut Recorder,
+) -> Result<(), Failure> {
+    let (status, body) = match (app.ready)() {
+        true => (200, "ok\n"),
+        false => (503, "unavailable\n"),
+    };
+    recorder.card_served("health");
+    let no_store = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let answer = Answer {
+        status,
+        content_type: Some("text/plain; charset=utf-8"),
+        headers: &[no_store],
+        body: Bytes::from_static(body.as_bytes()),
+    };
+    let id = recorder.request_id;
+    let sent = reply::write(session, id.as_str(), answer).await;
+    sent.map_err(|_| Failure::CallerLeft)
 }
 
 /// Everything that needs a token: who, whether they may be here at all, what, may they, go.
@@ -80,6 +126,11 @@ async fn serve_caller(
     recorder.verified = Some(verified.clone());
     enter(recorder, &verified, &place).map_err(Failure::Rejected)?;
     match place {
+        Place::Interface { interface, .. }
+            if interface.binding.needs_http2() && !session.is_http2() =>
+        {
+            Err(refuse(Fault::BadRequest, "grpc_needs_http2"))
+        }
         Place::Interface {
             agent,
             interface,

@@ -11,9 +11,10 @@ pub struct Stopping {
     under_way: Arc<UnderWay>,
 }
 
-/// A counter and not a watch: every request touches it twice, and hardly ever does anybody look.
+/// Requests under way. A counter and not a watch: every request touches it twice, and hardly ever
+/// does anybody look.
 #[derive(Default)]
-struct UnderWay {
+pub struct UnderWay {
     count: AtomicUsize,
     none: Notify,
 }
@@ -78,21 +79,37 @@ impl Stopping {
 
     /// A request begins.
     pub fn enter(&self) -> Ticket {
-        self.under_way.count.fetch_add(1, Ordering::AcqRel);
-        Ticket(self.under_way.clone())
+        self.under_way.enter()
     }
 
     /// How many requests are under way.
     pub fn under_way(&self) -> usize {
-        self.under_way.count.load(Ordering::Acquire)
+        self.under_way.count()
+    }
+
+    /// Resolves when no request is under way.
+    pub async fn drained(&self) {
+        self.under_way.drained().await;
+    }
+}
+
+impl UnderWay {
+    /// A request begins.
+    pub fn enter(self: &Arc<UnderWay>) -> Ticket {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        Ticket(self.clone())
+    }
+
+    fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
     }
 
     /// Resolves when no request is under way.
     pub async fn drained(&self) {
         loop {
-            let none = self.under_way.none.notified();
+            let none = self.none.notified();
             // Made before the count is read, so the last request cannot end unnoticed between.
-            if self.under_way() == 0 {
+            if self.count() == 0 {
                 return;
             }
             none.await;

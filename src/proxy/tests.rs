@@ -22,7 +22,7 @@ use crate::pipeline::{Permit, Recorder};
 use crate::test_support::gates::{backend_at, gate_for};
 use crate::test_support::memory_journal::MemoryJournal;
 use async_trait::async_trait;
-use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use serde_json::Value;
@@ -81,6 +81,8 @@ impl Exchange {
         let live = gate.live();
         let app = App {
             listener: live.snapshot.listeners[0].clone(),
+            index: 0,
+            ready: Arc::new(|| true),
             gate,
             links: Arc::new(Links::new()),
             connections: Connections::DEFAULT,
@@ -88,8 +90,10 @@ impl Exchange {
         };
         let bound = listen::bind(crate::test_support::loopback()).unwrap();
         let address = bound.address;
+        let mut options = HttpServerOptions::default();
+        options.h2c = true;
         let (stop, stopped) = watch::channel(false);
-        bound.start("exchange", Bare(Arc::new(app)), stopped);
+        bound.start("exchange", Bare(Arc::new(app), options), stopped);
         Exchange {
             address,
             journal,
@@ -143,11 +147,15 @@ fn call(method: &str, padding: usize) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
 }
 
-/// The application of the tests: the straight line from the body on.
-struct Bare(Arc<App>);
+/// The application of the tests: the straight line from the body on, in either HTTP version.
+struct Bare(Arc<App>, HttpServerOptions);
 
 #[async_trait]
 impl HttpServerApp for Bare {
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        Some(&self.1)
+    }
+
     async fn process_new_http(
         self: &Arc<Self>,
         mut session: ServerSession,

@@ -62,6 +62,10 @@ pub const BAD_URL: &str = "PC045";
 pub const BAD_HOST: &str = "PC046";
 /// Two listeners on one address.
 pub const ADDRESS_TAKEN: &str = "PC047";
+/// A certificate or its key that cannot be used.
+pub const CERTIFICATE: &str = "PC048";
+/// Settings of a connection that exclude each other.
+pub const TRANSPORT: &str = "PC049";
 /// Two issuer entries for one `issuer` (IS-3).
 pub const DUPLICATE_ISSUER: &str = "PC060";
 /// A claim name that policies already know.

@@ -6,6 +6,7 @@ mod agents;
 mod calls;
 mod cards;
 mod config;
+mod edge;
 mod fuzz;
 mod gate;
 mod grpc;

@@ -19,7 +19,11 @@ pub static AGENT: Fields = Fields {
             Shape::Boolean,
             "whether its card is public; default false: 404",
         ),
-        required("backend", Shape::Object(&BACKEND), "where it really is"),
+        required(
+            "backend",
+            Shape::Object(&super::BACKEND),
+            "where it really is",
+        ),
         optional(
             "interfaces",
             Shape::Either(&[
@@ -117,35 +121,6 @@ pub static ROUTE: Fields = Fields {
         "public path prefix, such as `/agents/weather`, or `/`",
     )],
     later: &[("host", "use `path`; one port serves many agents")],
-};
-
-/// `agents[].backend`.
-pub static BACKEND: Fields = Fields {
-    title: "backend",
-    doc: "Where an agent really is.",
-    fields: &[
-        required(
-            "url",
-            Shape::Text,
-            "its base URL, `http://` only; the path is kept byte for byte",
-        ),
-        optional(
-            "card",
-            Shape::Text,
-            "path of its card on the backend's origin; default: both well-known names below the base path, then at the origin",
-        ),
-    ],
-    later: &[
-        ("urls", "use `url`"),
-        (
-            "tls",
-            "let the agent listen on loopback or a private network",
-        ),
-        (
-            "identity",
-            "remove it; close the way past the gateway with network policy",
-        ),
-    ],
 };
 
 /// `agents[].grpc`.

@@ -2,9 +2,11 @@
 
 use crate::a2a::card::rewrite::sha256;
 use crate::a2a::card::{Attested, CardFault};
+use crate::config::snapshot::BackendTls;
 use crate::pipeline::RequestId;
 use bytes::Bytes;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where an agent's card is asked for.
@@ -14,6 +16,19 @@ pub struct CardTarget {
     pub authority: Box<str>,
     /// Absolute paths, in order; the next is tried on 404 and 405 only.
     pub paths: Vec<Box<str>>,
+    /// How the connection is secured; `None` is plaintext.
+    pub tls: Option<CardTls>,
+}
+
+/// TLS for fetching a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardTls {
+    /// As for calls.
+    pub backend: Arc<BackendTls>,
+    /// Host name or IP literal, without brackets, to connect to.
+    pub host: Box<str>,
+    /// TCP port.
+    pub port: u16,
 }
 
 /// What a conditional request needs.

@@ -6,6 +6,7 @@ use crate::config::snapshot::Backend;
 use crate::test_support::client::{Client, request_head};
 use crate::test_support::gates::backend_at;
 use crate::test_support::h2_agent::{H2Act, H2Agent, H2Answer};
+use crate::test_support::h2_client::H2Client;
 use crate::test_support::http1::chunked;
 use crate::test_support::raw_agent::{Act, RawAgent, json_answer};
 
@@ -107,6 +108,27 @@ async fn from_h1(up: Up, padding: usize, framing: Framing) {
     check(&exchange, &up, &body).await;
 }
 
+async fn from_h2(up: Up, padding: usize, framing: Framing) {
+    let exchange = Exchange::to(up.backend(), patient());
+    let mut client = H2Client::connect(exchange.address).await;
+    let body = call("SendMessage", padding);
+    let mut fields = vec![("content-type", "application/json".to_owned())];
+    if framing == Length {
+        fields.push(("content-length", body.len().to_string()));
+    }
+    for round in 0..ROUNDS {
+        let sent = client.request("POST", "/", &fields, body.as_bytes()).await;
+        let response = sent.unwrap();
+        assert_eq!(
+            (response.status, response.text()),
+            (200, ANSWER.to_owned()),
+            "round {round}"
+        );
+        assert_eq!(response.field("transfer-encoding"), None);
+    }
+    check(&exchange, &up, &body).await;
+}
+
 /// Byte for byte, with a length, on one connection, and recorded.
 async fn check(exchange: &Exchange, up: &Up, body: &str) {
     let (connections, arrived) = up.arrived();
@@ -146,6 +168,18 @@ cells! {
     hundred_kb_chunked_h1_h2: from_h1, h2, 100_000, Chunked;
     five_mb_length_h1_h2: from_h1, h2, 5_000_000, Length;
     five_mb_chunked_h1_h2: from_h1, h2, 5_000_000, Chunked;
+    one_byte_length_h2_h1: from_h2, h1, 1, Length;
+    one_byte_chunked_h2_h1: from_h2, h1, 1, Chunked;
+    hundred_kb_length_h2_h1: from_h2, h1, 100_000, Length;
+    hundred_kb_chunked_h2_h1: from_h2, h1, 100_000, Chunked;
+    five_mb_length_h2_h1: from_h2, h1, 5_000_000, Length;
+    five_mb_chunked_h2_h1: from_h2, h1, 5_000_000, Chunked;
+    one_byte_length_h2_h2: from_h2, h2, 1, Length;
+    one_byte_chunked_h2_h2: from_h2, h2, 1, Chunked;
+    hundred_kb_length_h2_h2: from_h2, h2, 100_000, Length;
+    hundred_kb_chunked_h2_h2: from_h2, h2, 100_000, Chunked;
+    five_mb_length_h2_h2: from_h2, h2, 5_000_000, Length;
+    five_mb_chunked_h2_h2: from_h2, h2, 5_000_000, Chunked;
 }
 
 /// The next request may come before the answer to the one before it.

@@ -1,6 +1,7 @@
 //! What a connection may cost: slow heads, idle connections, and how many there may be.
 
-use crate::proxy::app::{App, Door};
+use crate::proxy::app::App;
+use crate::proxy::door::Door;
 use crate::proxy::limits::Connections;
 use crate::proxy::{Links, Stopping, listen};
 use crate::test_support::client::{Client, request_head};
@@ -22,6 +23,8 @@ fn start(connections: Connections) -> (SocketAddr, watch::Sender<bool>, Stopping
     let stopping = Stopping::new();
     let app = App {
         listener: gate.live().snapshot.listeners[0].clone(),
+        index: 0,
+        ready: Arc::new(|| true),
         gate,
         links: Arc::new(Links::new()),
         connections,

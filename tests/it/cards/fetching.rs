@@ -24,6 +24,7 @@ async fn serve(replies: Vec<Vec<u8>>) -> Raw {
     let target = CardTarget {
         authority: listener.local_addr().unwrap().to_string().into(),
         paths: vec![NEW.into(), OLD.into()],
+        tls: None,
     };
     let (seen, asked) = mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -293,6 +294,7 @@ async fn nobody_there_and_nobody_answering_are_told_apart() {
     let target = CardTarget {
         authority: listener.local_addr().unwrap().to_string().into(),
         paths: vec![NEW.into()],
+        tls: None,
     };
     let short = Duration::from_millis(200);
     let fetcher = CardFetcher::with_timeouts(short, short).unwrap();
