@@ -1,4 +1,7 @@
-"""The inputs that parsers read differently: what a case is, and those of JSON-RPC.
+"""The inputs that parsers read differently: what a case is, those of JSON-RPC, and bodies of REST.
+
+cases_rest.py and cases_rpc.py have the other bindings. A shape is a version of JSON-RPC, `1.0` or
+`0.3`, whose first is also that of REST, or `0.3 REST`.
 
 Bodies are bytes with placeholders: `@mine@` and `@mine-c@` are a task and a context of the caller,
 `@theirs@` and `@theirs-c@` of somebody else, `@m@` is a new message id, `@hook@` is a webhook that
@@ -16,14 +19,13 @@ class Case:
 
     name: str
     expect: str
-    body: bytes
+    # Bytes; or for gRPC fields, see cases_rpc.py.
+    body: bytes | list
     version: str
     # Below the interface's URL.
     path: str = ""
     method: str = "POST"
     headers: tuple = (("Content-Type", "application/json"),)
-    # The operation is one that the gateway may not serve.
-    push: bool = False
 
 
 # A body's members that name the task, or try to: `K` stands for the exact name, `S` for snake case.
@@ -91,10 +93,12 @@ def of_context(text):
     return text.replace("@mine@", "@mine-c@").replace("@theirs@", "@theirs-c@")
 
 
-def message(version, more, text="ask"):
+def message(shape, more, text="ask"):
     """A message as an object's text; `more` are its further members."""
-    if version == "1.0":
+    if shape == "1.0":
         said = f'"role":"ROLE_USER","parts":[{{"text":"{text}"}}]'
+    elif shape == "0.3 REST":
+        said = f'"role":"ROLE_USER","content":[{{"text":"{text}"}}]'
     else:
         said = f'"kind":"message","role":"user","parts":[{{"kind":"text","text":"{text}"}}]'
     return f'{{"messageId":"@m@",{said}{"," if more else ""}{more}}}'
@@ -150,11 +154,15 @@ def envelopes(version, of_mine, of_theirs):
 
 def messages(version):
     """Parameters of a send in which parsers find different tasks, contexts, skills or webhooks."""
+    def forgiven(row, expect):
+        # ProtoJSON has both spellings, and 0.3 over REST is ProtoJSON.
+        return "either" if (version, row) == ("0.3 REST", "own, snake case") else expect
+
     for row, text, expect in members("taskId", "task_id"):
-        yield f"taskId {row}", message(version, text), "", expect
+        yield f"taskId {row}", message(version, text), "", forgiven(row, expect)
     for row, text, expect in members("contextId", "context_id"):
         text = of_context(text)
-        yield f"contextId {row}", message(version, text), "", expect
+        yield f"contextId {row}", message(version, text), "", forgiven(row, expect)
     for row, text in [
         ("theirs", '"referenceTaskIds":["@theirs@"]'),
         ("mine and theirs", '"referenceTaskIds":["@mine@","@theirs@"]'),
@@ -164,7 +172,9 @@ def messages(version):
         ("nested", '"referenceTaskIds":[["@theirs@"]]'),
     ]:
         yield f"referenceTaskIds {row}", message(version, text), "", "refuse"
-    yield "referenceTaskIds mine", message(version, '"referenceTaskIds":["@mine@"]'), "", "pass"
+    # The messages of 0.3 over REST have no such field.
+    known = "either" if version == "0.3 REST" else "pass"
+    yield "referenceTaskIds mine", message(version, '"referenceTaskIds":["@mine@"]'), "", known
     mine, theirs = message(version, OWN), message(version, f'"taskId":{THEIRS}')
     yield "message twice", mine, f',"message":{theirs}', "refuse"
     yield "message twice, mine last", theirs, f',"message":{mine}', "refuse"
@@ -195,16 +205,22 @@ def messages(version):
     yield "nesting 40 deep", message(version, f'{OWN},"metadata":{{"x":{shallow}}}'), "", "pass"
     for role in ("user", "ROLE_USER", 1, "agent"):
         role = f'"{role}"' if isinstance(role, str) else role
-        honest = '"role":"ROLE_USER"' if version == "1.0" else '"role":"user"'
+        honest = '"role":"user"' if version == "0.3" else '"role":"ROLE_USER"'
         yield f"role {role}", mine.replace(honest, f'"role":{role}'), "", "either"
     both = '"parts":[{"text":"ask","url":"file:///etc/passwd"}]'
     yield "part of two kinds", mine.replace('"parts":[{"text":"ask"}]', both), "", "either"
 
 
+HOOKS = {
+    "1.0": ("taskPushNotificationConfig", "task_push_notification_config"),
+    "0.3": ("pushNotificationConfig", "push_notification_config"),
+    "0.3 REST": ("pushNotification", "push_notification"),
+}
+
+
 def webhooks(version):
     """(row, configuration or parameters, expectation, whether it creates one)."""
-    exact = {"1.0": "taskPushNotificationConfig", "0.3": "pushNotificationConfig"}[version]
-    snake = {"1.0": "task_push_notification_config", "0.3": "push_notification_config"}[version]
+    exact, snake = HOOKS[version]
     good, evil = '{"url":"@hook@"}', '{"url":"@evil@"}'
     yield "allowed", f'"{exact}":{good}', "pass"
     yield "forbidden", f'"{exact}":{evil}', "refuse"
@@ -325,9 +341,9 @@ def jsonrpc(version):
         yield case(f"{what}: id beside taskId", call(method, beside), "either")
     for row, text, expect in webhooks(version):
         said = f'{{"message":{message(version, "")},"configuration":{{{text}}}}}'
-        yield case(f"webhook {row}", call(SEND[version], said), expect, push=True)
+        yield case(f"webhook {row}", call(SEND[version], said), expect)
     for row, text, expect in creations(version):
-        yield case(f"create webhook: {row}", call(CREATE[version], f"{{{text}}}"), expect, push=True)
+        yield case(f"create webhook: {row}", call(CREATE[version], f"{{{text}}}"), expect)
     other = {"1.0": "0.3", "0.3": "1.0"}[version]
     crossed = f'{{"message":{message(other, OWN)}}}'
     yield case("message of the other version", call(SEND[version], crossed), "either")

@@ -12,12 +12,19 @@ from collections import Counter
 from urllib.parse import urlsplit
 
 import cases
+from cases_rest import rest, with_a2a_json
+from cases_rpc import encode, rpc
 from parts import PATIENCE, Broken
 from peers import HOOK
 
-# Addresses that nobody has: RFC 5737. Policy allows the first.
-EVIL = "https://198.51.100.1/hook"
-PATHS = {"JSONRPC": "/a2a/jsonrpc"}
+# Policy allows HOOK alone.
+EVIL = "https://8.8.4.4/hook"
+PATHS = {"JSONRPC": "/a2a/jsonrpc", "HTTP+JSON": "/a2a/rest", "GRPC": ""}
+CASES = {
+    "JSONRPC": cases.jsonrpc,
+    "HTTP+JSON": lambda version: with_a2a_json(rest(version)),
+    "GRPC": rpc,
+}
 NUMBERS = itertools.count(1)
 
 
@@ -46,6 +53,29 @@ class Sender:
         except (OSError, http.client.HTTPException) as error:
             self.connection.close()
             return 0, {}, repr(error).encode()
+
+
+class RpcSender:
+    """Raw gRPC, by tests/agents/python/raw_rpc.py."""
+
+    def __init__(self, process, target, token=None):
+        self.process, self.target = process, target
+        self.bearer = [("authorization", f"Bearer {token}")] if token else []
+
+    def send(self, case, path, body):
+        squeezed = ("@gzip", "") in case.headers
+        plain = [pair for pair in case.headers if pair[0] != "@gzip"]
+        answer = self.process.ask(
+            {
+                "target": self.target,
+                "path": path,
+                "metadata": [*self.bearer, *plain],
+                "body": body.hex(),
+                "gzip": squeezed,
+            }
+        )
+        request_id = answer["metadata"].get("portcullis-request-id")
+        return answer["code"], {"Portcullis-Request-Id": request_id}, answer["text"].encode()
 
 
 class Subject:
@@ -79,6 +109,8 @@ class Subject:
         if self.mine:
             names |= {"@mine@": self.mine[0], "@mine-c@": self.mine[1]}
             names |= {"@theirs@": self.theirs[0], "@theirs-c@": self.theirs[1]}
+            for name, task in (("@mine-p@", self.mine[0]), ("@theirs-p@", self.theirs[0])):
+                names[name] = "".join(f"%{ord(character):02X}" for character in task)
         for name, value in names.items():
             for form in ("utf-8", "utf-16-le", "utf-32-le"):
                 body = body.replace(name.encode(form), value.encode(form))
@@ -87,7 +119,10 @@ class Subject:
     def send(self, sender, case):
         """The answer, how many requests reached the agent, and what its log has for them."""
         requests, noted, _ = self.state or self.agent.executions()
-        body = None if case.method in ("GET", "DELETE") else self.fill(case.body)
+        if isinstance(case.body, list):
+            body = encode(case.body, self.fill)
+        else:
+            body = self.fill(case.body) or None
         path = PATHS[self.binding] + self.fill(case.path.encode()).decode()
         answer = sender.send(case, path, body)
         self.state = self.agent.executions(noted)
@@ -109,6 +144,7 @@ def judged(record):
         "context": record.get("context_id"),
         "references": record.get("reference_task_ids"),
         "skill": skill.get("id"),
+        "webhook": (record.get("webhook_hosts") or [None])[0],
     }
 
 
@@ -117,6 +153,8 @@ def compare(entry, record):
     said = judged(record)
     # A default is not in the request.
     names = [name for name in said if name != "skill" or "skill" in entry]
+    if "webhook" in entry:
+        entry = {**entry, "webhook": urlsplit(entry["webhook"]).hostname}
     return [
         f"{name}: judged {said[name]}, the agent read {entry.get(name)}"
         for name in names
@@ -127,21 +165,28 @@ def compare(entry, record):
 class Differentials:
     """All subjects behind one gateway."""
 
-    def __init__(self, gateway, report, tokens, push):
-        self.gateway, self.report, self.tokens, self.push = gateway, report, tokens, push
+    def __init__(self, gateway, report, tokens, rpc=None):
+        self.gateway, self.report, self.tokens, self.rpc = gateway, report, tokens, rpc
         self.calls = self.refused = 0
 
     def intents(self):
         records = self.gateway.records()[1]
         return {r["request_id"]: r for r in records if r["kind"] == "intent"}
 
-    def run(self, agent, binding, version, every):
+    def sender(self, binding, base, target, token=None):
+        if binding == "GRPC":
+            return RpcSender(self.rpc, target, token)
+        return Sender(base, token)
+
+    def run(self, agent, binding, version):
         alice, bob = self.tokens
         base = self.gateway.base(f"{agent.name}-strict")
         subject = Subject(agent, base, binding, version, self.tokens)
         subject.mine, subject.theirs = subject.open(base, alice), subject.open(base, bob)
         self.calls += 2
-        sender, sent = Sender(base, alice), []
+        name = f"{agent.name}-strict"
+        sender = self.sender(binding, base, self.gateway.rpc(name), alice)
+        every, sent = list(CASES[binding](version)), []
         for case in every:
             (status, headers, body), reached, entries = subject.send(sender, case)
             self.calls += reached
@@ -175,10 +220,9 @@ class Differentials:
         if record is None and reached:
             return ["it reached the agent without an intent"]
         wrong = []
-        expect = "refuse" if case.push and not self.push else case.expect
-        if expect == "refuse" and reached:
+        if case.expect == "refuse" and reached:
             wrong.append("it was not refused")
-        if expect == "pass" and not entries:
+        if case.expect == "pass" and not entries:
             wrong.append("it was not acted on")
         if subject.reaches_theirs(entries):
             wrong.append(f"the agent acted on what is not the caller's: {entries}")
@@ -197,7 +241,7 @@ class Differentials:
         """How many of the cases reach another's task or webhook when nobody stands in between."""
         subject = Subject(agent, agent.url, binding, version, self.tokens)
         subject.mine, subject.theirs = (subject.open(agent.url, None) for _ in range(2))
-        sender, reached = Sender(agent.url), 0
+        sender, reached = self.sender(binding, agent.url, agent.rpc), 0
         for case in every:
             if case.expect == "refuse":
                 _, _, entries = subject.send(sender, case)

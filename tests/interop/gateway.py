@@ -1,5 +1,6 @@
 """The gateway of the interop run, as a user runs it: the program, a gateway file, an issuer."""
 
+import contextlib
 import json
 import socket
 import subprocess
@@ -7,20 +8,47 @@ import urllib.error
 from dataclasses import dataclass, field
 
 from parts import CLEAN, DIRECT, PATIENCE, Agent, Broken, Process, until
+from peers import HOOK_HOST
 
 ISSUER, AUDIENCE = "https://issuer.interop.invalid", "https://agents.interop.invalid"
-POLICY = """\
+POLICY = f"""\
 version: 1
 policy: interop
 rules:
   - id: reviewers-say-hello
-    allow: {agents: any, operations: [messages], skills: [hello], issuers: any}
+    allow: {{agents: any, operations: [messages], skills: [hello], issuers: any}}
     grant: agent
-    require: {role: {equals: reviewer}}
+    require: {{role: {{equals: reviewer}}}}
   - id: own-tasks
-    allow: {agents: any, operations: [tasks], issuers: any}
+    allow: {{agents: any, operations: [tasks, push], issuers: any}}
     grant: agent
+webhooks:
+  allow: [{{agents: any, host: "{HOOK_HOST}"}}]
 """
+
+
+def free_ports(count):
+    """Ports that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def interfaces(route, rpc):
+    """An agent's interfaces as the gateway file lists them: gRPC has a port of its own."""
+    versions = ", ".join(f'"{version}"' for version in route.versions)
+    places = [
+        ("JSONRPC", route.paths[0], f", public_path: {route.paths[0]}"),
+        ("HTTP+JSON", route.paths[1], f", public_path: {route.paths[1]}"),
+        ("GRPC", f"http://{route.agent.rpc}", ""),
+    ]
+    return ", ".join(
+        f'{{binding: {binding}, version: [{versions}], backend: "{backend}"{public}}}'
+        for binding, backend, public in places
+        if rpc or binding != "GRPC"
+    )
 
 
 @dataclass
@@ -31,6 +59,9 @@ class Route:
     # More members of the agent's entry, as lines of YAML.
     more: list = field(default_factory=list)
     skills: list = field(default_factory=lambda: ["hello"])
+    versions: list = field(default_factory=lambda: ["1.0", "0.3"])
+    # Paths of JSON-RPC and REST.
+    paths: tuple = ("/a2a/jsonrpc", "/a2a/rest")
     # The backend's base path.
     below: str = ""
 
@@ -38,11 +69,13 @@ class Route:
 class Gateway(Process):
     """The gateway in front of every route."""
 
-    def __init__(self, program, folder, routes):
+    def __init__(self, program, folder, routes, rpc=True):
         super().__init__("gateway", [program], folder / "gateway.log")
         self.program, self.folder, self.routes = program, folder, routes
         self.file, self.journal = folder / "gateway.yaml", folder / "journal"
-        self.minted = []
+        self.minted, self.serves_rpc = [], rpc
+        # By route: the address of its gRPC listener.
+        self.targets = {}
 
     def __enter__(self):
         (self.folder / "policy.yaml").write_text(POLICY)
@@ -50,9 +83,9 @@ class Gateway(Process):
         self.keygen("strange")
         # Another process may take a port between our look and the gateway's own bind.
         for _ in range(5):
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = probe.getsockname()[1]
+            port, *ports = free_ports(1 + len(self.routes))
+            if self.serves_rpc:
+                self.targets = {name: f"localhost:{p}" for name, p in zip(self.routes, ports)}
             self.origin = f"http://localhost:{port}"
             self.file.write_text(self.configuration(port, issuer))
             self.command = [self.program, "run", "--config", self.file, "--grace", "5"]
@@ -67,12 +100,20 @@ class Gateway(Process):
         raise Broken(f"the gateway does not start:\n{self.log.read_text()[-3000:]}")
 
     def configuration(self, port, issuer):
+        listeners = f"  - {{name: public, bind: '127.0.0.1:{port}', public_url: '{self.origin}'}}\n"
+        listeners += "".join(
+            f"  - {{name: rpc-{name}, bind: '127.0.0.1:{target.split(':')[1]}', "
+            f"public_url: 'http://{target}', h2c: true}}\n"
+            for name, target in self.targets.items()
+        )
         agents = "".join(
             f"""\
   - name: {name}
     route: {{path: /agents/{name}}}
     publish: true
     backend: {{url: "{route.agent.url}{route.below}"}}
+    interfaces: [{interfaces(route, self.serves_rpc)}]
+{f"    grpc: {{listener: rpc-{name}}}" if self.serves_rpc else ""}
     skills: [{', '.join(route.skills)}]
     skill_default: hello
 """
@@ -82,8 +123,8 @@ class Gateway(Process):
         # `localhost` outside and 127.0.0.1 behind: an agent's address in a card cannot hide.
         return f"""\
 version: 1
-listeners: [{{name: public, bind: "127.0.0.1:{port}", public_url: "{self.origin}"}}]
-admin: {{bind: "127.0.0.1:0"}}
+listeners:
+{listeners}admin: {{bind: "127.0.0.1:0"}}
 {issuer}    leeway: 0s
     claims: {{role: {{path: [role], type: string}}}}
 agents:
@@ -106,9 +147,13 @@ audit: {{journal: {{dir: journal}}}}
         """Below this an agent's card is found."""
         return f"{self.origin}/agents/{name}"
 
+    def rpc(self, name):
+        """Where an agent's gRPC interface is."""
+        return self.targets.get(name)
+
     def owns(self, name, url):
         """Whether a card's URL is one of ours."""
-        return url.startswith(self.base(name))
+        return url.startswith(self.base(name)) or url == self.targets.get(name)
 
     def tool(self, *arguments):
         done = subprocess.run(

@@ -16,7 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import cases
 import refusals
 from differentials import Differentials
 from gateway import Gateway, Route
@@ -27,8 +26,8 @@ from situations import Situations, routes as situation_routes
 
 AGENTS_FOLDER = Path(__file__).parent.parent / "agents"
 # What the gateway serves, and operations that it refuses.
-THROUGH = ["JSONRPC"]
-WITHOUT = ("list", "push", "extended")
+THROUGH = ["JSONRPC", "HTTP+JSON"]
+WITHOUT = ("list", "extended")
 
 
 def commands(arguments):
@@ -100,12 +99,20 @@ def play(arguments, folder, report, stack):
         clients[name] = stack.enter_context(
             Client(name, command, folder / f"{name}.log", overlay)
         )
+    rpc = None
+    if arguments.python:
+        raw = [arguments.python, AGENTS_FOLDER / "python" / "raw_rpc.py"]
+        rpc = stack.enter_context(Client("raw gRPC", raw, folder / "raw.log"))
     # The same agents again, refusals told inside JSON-RPC: what Python clients show their users.
-    routes = {name: Route(agent) for name, agent in agents.items()}
-    routes |= {f"{name}-told": Route(agent, ["deny_status: 200"]) for name, agent in agents.items()}
+    routes = {name: Route(agent, versions=AGENTS[name]) for name, agent in agents.items()}
+    told = ["deny_status: 200"]
+    routes |= {
+        f"{name}-told": Route(agent, told, versions=AGENTS[name]) for name, agent in agents.items()
+    }
     strict = ["skill_from: [{metadata: skillId}]"]
     routes |= {
-        f"{name}-strict": Route(agent, strict, ["hello", "review"]) for name, agent in agents.items()
+        f"{name}-strict": Route(agent, strict, ["hello", "review"], AGENTS[name])
+        for name, agent in agents.items()
     }
     if "python" in agents:
         stub_command = [arguments.python, AGENTS_FOLDER / "python" / "stub_agent.py"]
@@ -114,7 +121,7 @@ def play(arguments, folder, report, stack):
             for name in ("stub", "away")
         )
         routes |= situation_routes(Route, stub, away, agents["python"])
-    gateway = stack.enter_context(Gateway(arguments.gateway, folder, routes))
+    gateway = stack.enter_context(Gateway(arguments.gateway, folder, routes, "GRPC" in THROUGH))
     alice, bob = gateway.token("alice"), gateway.token("bob")
     expired = gateway.token("alice", ttl="1s")
     gone = time.time() + 2
@@ -167,10 +174,12 @@ def play(arguments, folder, report, stack):
             situations.run(*way)
             situations.malformed(*way)
     table.compare(report)
-    differentials = Differentials(gateway, report, (alice, bob), "push" not in WITHOUT)
+    differentials = Differentials(gateway, report, (alice, bob), rpc)
     for agent in agents.values():
-        for version in AGENTS[agent.name]:
-            differentials.run(agent, "JSONRPC", version, list(cases.jsonrpc(version)))
+        for binding in THROUGH:
+            for version in AGENTS[agent.name]:
+                if binding != "GRPC" or rpc:
+                    differentials.run(agent, binding, version)
     code = gateway.stop()
     report.check("gateway: stops in order", [] if code == 0 else [f"exit code {code}"])
     everyone = [one for one in (*pairs, differentials, situations) if one]

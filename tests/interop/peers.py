@@ -26,8 +26,10 @@ AGENTS = {
 CLIENTS = {"python": ["1.0", "0.3"], "python03": ["0.3"], "js": ["1.0", "0.3"], "rust": ["1.0"]}
 # The Python SDK's last version before 1.3.0: for what a client makes of answers that it should not get.
 OLD_CLIENTS = {"python12": ["1.0", "0.3"]}
-# A public address that nobody has, so that no name must be looked up: RFC 5737.
-HOOK = "https://192.0.2.1/hook"
+# A public address, so that no name must be looked up. Nothing is ever sent there: no agent of the
+# suite has a sender.
+HOOK_HOST = "8.8.8.8"
+HOOK = f"https://{HOOK_HOST}/hook"
 
 
 @dataclass(frozen=True, eq=False)

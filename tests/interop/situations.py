@@ -23,16 +23,26 @@ MALFORMED = [
 ]
 # How the clients tell InvalidAgentResponse.
 TYPED = ["InvalidAgentResponse", "-32006", OLD_SSE]
+# Clients that read no error of HTTP+JSON but its status, and none at all in a stream.
+UNTYPED = {
+    "python03": ["HTTP Error 500", "ParseError"],
+    "rust": ["SSE parse error"],
+}
 
 
 def routes(route, stub, gone, hello):
     """The routes that the situations need."""
     return {
         "small": route(hello, ["limits: {body: 1KiB}"]),
-        "gone": route(gone, below="/slow"),
-        "slow": route(stub, ["limits: {unary_timeout: 1s, idle_stream: 1s}"], below="/slow"),
-        "malformed": route(stub, below="/malformed"),
+        "gone": route(gone, **stub_at("slow")),
+        "slow": route(stub, ["limits: {unary_timeout: 1s, idle_stream: 1s}"], **stub_at("slow")),
+        "malformed": route(stub, **stub_at("malformed")),
     }
+
+
+def stub_at(role):
+    """Where the stub agent has a role."""
+    return {"below": f"/{role}", "paths": (f"/{role}/rpc", f"/{role}/rest")}
 
 
 class Situations:
@@ -88,7 +98,8 @@ class Situations:
             order, what = send(text, streaming), f"malformed, {text}"
             self.one(f"{what}, directly", pair, f"{self.stub.url}/malformed", order, own=False)
             base = self.gateway.base("malformed")
-            self.one(what, pair, base, order, (1, 0), intent=True, like=TYPED)
+            like = TYPED + (UNTYPED.get(client.name, []) if binding == "HTTP+JSON" else [])
+            self.one(what, pair, base, order, (1, 0), intent=True, like=like)
 
     def one(self, what, pair, base, order, counted=None, own=True, intent=False, like=()):
         """One call that must come out as an error. `own`: it goes through the gateway."""

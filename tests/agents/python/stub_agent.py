@@ -43,7 +43,7 @@ TOO_MANY = "too many requests; try again later"
 
 def limited(rest, old, identity):
     if rest and old:
-        return {"type": "InternalError", "code": -32603, "message": TOO_MANY}
+        return {"type": "RateLimitedError", "code": -32603, "message": TOO_MANY}
     if rest:
         error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": TOO_MANY}
         return {"error": {**error, "details": [INFO]}}

@@ -19,7 +19,7 @@ use a2a_server::middleware::ServiceParams;
 use a2a_server::rest::rest_router;
 use a2a_server::{
     AgentExecutor, DefaultRequestHandler, ExecutorContext, InMemoryPushConfigStore,
-    InMemoryTaskStore, RequestHandler,
+    InMemoryTaskStore, PushConfigStore, RequestHandler,
 };
 use async_trait::async_trait;
 use axum::extract::{Query, Request, State};
@@ -72,6 +72,44 @@ fn describe(request: &impl serde::Serialize) -> Value {
     })
 }
 
+tokio::task_local! {
+    /// Set while a caller's list of webhooks is made.
+    static LISTING: ();
+}
+
+/// A store whose webhooks callers can list, but not what sends to them: what a webhook would get
+/// stays here.
+struct Unsent(InMemoryPushConfigStore);
+
+#[async_trait]
+impl PushConfigStore for Unsent {
+    async fn save(
+        &self,
+        config: TaskPushNotificationConfig,
+    ) -> Result<TaskPushNotificationConfig, A2AError> {
+        self.0.save(config).await
+    }
+
+    async fn get(&self, task: &str, id: &str) -> Result<TaskPushNotificationConfig, A2AError> {
+        self.0.get(task, id).await
+    }
+
+    async fn list(&self, task: &str) -> Result<Vec<TaskPushNotificationConfig>, A2AError> {
+        match LISTING.try_with(|()| ()) {
+            Ok(()) => self.0.list(task).await,
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
+    async fn delete(&self, task: &str, id: &str) -> Result<(), A2AError> {
+        self.0.delete(task, id).await
+    }
+
+    async fn delete_all(&self, task: &str) -> Result<(), A2AError> {
+        self.0.delete_all(task).await
+    }
+}
+
 /// The SDK's handler, with every call in the log.
 struct Watched {
     inner: DefaultRequestHandler,
@@ -80,7 +118,7 @@ struct Watched {
 
 type Events = BoxStream<'static, Result<StreamResponse, A2AError>>;
 
-/// `method(request) -> answer, operation;` for every method of the SDK's trait.
+/// `method(request) -> answer, operation;` for every method of the SDK's trait but one.
 macro_rules! watched {
     ($($method:ident($request:ty) -> $answer:ty, $operation:literal;)*) => {
         #[async_trait]
@@ -91,8 +129,17 @@ macro_rules! watched {
                 request: $request,
             ) -> Result<$answer, A2AError> {
                 self.ledger.note($operation, describe(&request));
-                self.inner.$method(params, request.without_webhook()).await
+                self.inner.$method(params, request).await
             })*
+
+            async fn list_push_configs(
+                &self,
+                params: &ServiceParams,
+                request: ListTaskPushNotificationConfigsRequest,
+            ) -> Result<ListTaskPushNotificationConfigsResponse, A2AError> {
+                self.ledger.note("ListTaskPushNotificationConfigs", describe(&request));
+                LISTING.scope((), self.inner.list_push_configs(params, request)).await
+            }
         }
     };
 }
@@ -108,44 +155,10 @@ watched! {
         "CreateTaskPushNotificationConfig";
     get_push_config(GetTaskPushNotificationConfigRequest) -> TaskPushNotificationConfig,
         "GetTaskPushNotificationConfig";
-    list_push_configs(ListTaskPushNotificationConfigsRequest)
-        -> ListTaskPushNotificationConfigsResponse, "ListTaskPushNotificationConfigs";
     delete_push_config(DeleteTaskPushNotificationConfigRequest) -> (),
         "DeleteTaskPushNotificationConfig";
     get_extended_agent_card(GetExtendedAgentCardRequest) -> AgentCard, "GetExtendedAgentCard";
 }
-
-/// What a send's webhook would get stays here: once logged, it is dropped.
-trait WithoutWebhook: Sized {
-    fn without_webhook(self) -> Self {
-        self
-    }
-}
-
-impl WithoutWebhook for SendMessageRequest {
-    fn without_webhook(mut self) -> Self {
-        if let Some(configuration) = &mut self.configuration {
-            configuration.task_push_notification_config = None;
-        }
-        self
-    }
-}
-
-macro_rules! nothing_to_drop {
-    ($($request:ty),*) => { $(impl WithoutWebhook for $request {})* };
-}
-
-nothing_to_drop!(
-    GetTaskRequest,
-    ListTasksRequest,
-    CancelTaskRequest,
-    SubscribeToTaskRequest,
-    TaskPushNotificationConfig,
-    GetTaskPushNotificationConfigRequest,
-    ListTaskPushNotificationConfigsRequest,
-    DeleteTaskPushNotificationConfigRequest,
-    GetExtendedAgentCardRequest
-);
 
 struct Hello(Arc<Ledger>);
 
@@ -261,7 +274,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ledger = Arc::new(Ledger::default());
     let inner = DefaultRequestHandler::new(Hello(Arc::clone(&ledger)), InMemoryTaskStore::new())
         .with_capabilities(card.capabilities.clone())
-        .with_push_config_store(InMemoryPushConfigStore::new())
+        .with_push_config_store(Unsent(InMemoryPushConfigStore::new()))
         .with_extended_agent_card(card.clone());
     let handler = Arc::new(Watched {
         inner,
