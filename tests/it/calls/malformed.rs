@@ -91,7 +91,7 @@ impl Way {
     fn error(self, response: &Response) -> Value {
         let text = response.text();
         let document: Value = if self.streaming && response.status == 200 && text.starts_with(':') {
-            let named = !(self.older && !self.rest);
+            let named = self.rest || !self.older;
             let event = text.strip_prefix(": first\n\n").unwrap();
             let name = if named { "event: error\n" } else { "" };
             let data = event.strip_prefix(&format!("{name}data: ")).unwrap();
