@@ -77,6 +77,7 @@ impl GrpcReply {
             self.broken(fault, flaws, out);
             if !flaws.ended() {
                 // What was not framed: of chunks before, and of this one.
+                out.extend(self.waiting.take());
                 let before = self.frames.take_held();
                 let of_this = (self.held - before.len()).min(chunk.len());
                 let rest = [before, chunk.slice(chunk.len() - of_this..)];
@@ -102,8 +103,12 @@ impl GrpcReply {
                 }
             }
             self.broken(fault, flaws, out);
+            if flaws.ended() {
+                return;
+            }
+            out.extend(self.waiting.take());
             let held = self.frames.take_held();
-            if !flaws.ended() && !held.is_empty() {
+            if !held.is_empty() {
                 out.push(Piece::Pass(held));
             }
         }
