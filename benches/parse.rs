@@ -51,6 +51,7 @@ fn bench(c: &mut Criterion) {
         skills: Some(Arc::new(SkillRules::new(vec![Selector::Metadata(
             "skillId".into(),
         )]))),
+        ..ReadRules::default()
     };
     let mut group = c.benchmark_group("parse");
     let body = rest_message(1024);

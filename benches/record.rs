@@ -43,6 +43,7 @@ fn bench(c: &mut Criterion) {
         binding: Some(Binding::JsonRpc),
         version: Some(Version::V1_0),
         operation: Some(Operation::SendMessage),
+        tenant: None,
         skill: Some(Skill {
             id: Some(Text("review-diff")),
             source: SkillSource::Metadata,
@@ -67,6 +68,7 @@ fn bench(c: &mut Criterion) {
             path: Some(Id("/agents/pr-agent/a2a")),
             bytes: 1024,
             sha256: Some(Sha256([0xab; 32])),
+            forwarded: None,
         },
     };
     let record = Record::Intent(Intent {

@@ -4,6 +4,7 @@ use super::fault::Fault;
 use super::listing::ListQuery;
 use super::operation::{Binding, Dialect, Operation, Version, Versions};
 use super::skill_rules::SkillRules;
+use super::splice::{JsonSpots, Spots};
 use std::sync::Arc;
 
 /// Everything of a request that is worth authorising or recording (`design.md` section 6).
@@ -41,6 +42,9 @@ pub struct Call {
     pub skill_mentions: Vec<SkillMention>,
     /// Of ListTasks: which part of the list.
     pub list: Option<Box<ListQuery>>,
+    /// Where something can be put in; only when [`ReadRules::stamp`] or [`ReadRules::tenants`]
+    /// asks for it.
+    pub spots: Option<Box<Spots>>,
 }
 
 impl Call {
@@ -62,6 +66,15 @@ impl Call {
             extensions: Vec::new(),
             skill_mentions: Vec::new(),
             list: None,
+            spots: None,
+        }
+    }
+
+    /// The places of a JSON body, while it is read, when something may be put in.
+    pub(super) fn json_spots(&mut self) -> Option<&mut JsonSpots> {
+        match self.spots.as_deref_mut() {
+            Some(Spots::Json(spots)) => Some(spots),
+            None => None,
         }
     }
 
@@ -105,10 +118,20 @@ pub enum SkillPlace {
 pub struct ReadRules {
     /// Versions that the interface offers; a spelling of another version is refused.
     pub versions: Versions,
-    /// Whether a path may begin with a tenant (REST 1.0); else such a path is an unknown one.
-    pub tenants: bool,
     /// Where calls name their skill (`skill_from`); `None`: nothing is read for it.
     pub skills: Option<Arc<SkillRules>>,
+    /// Messages get our stamp, so the caller's is not theirs.
+    pub stamp: bool,
+    /// The agent has tenants: a call may name one, and one may be put in. Else a path that begins
+    /// with one (REST 1.0) is an unknown path.
+    pub tenants: bool,
+}
+
+impl ReadRules {
+    /// Room for the places of a JSON body, if something may be put in.
+    pub(super) fn json_spots(&self) -> Option<Box<Spots>> {
+        (self.stamp || self.tenants).then(|| Box::new(Spots::Json(JsonSpots::default())))
+    }
 }
 
 /// Bytes that are not one clear call.
@@ -127,7 +150,7 @@ pub struct Malformed {
 }
 
 /// Every code of [`Malformed`]. Codes are never renamed: records keep them.
-pub const MALFORMED_CODES: [&str; 98] = [
+pub const MALFORMED_CODES: [&str; 99] = [
     // The text, as [`super::strict_json::JsonFault`] has it.
     "bad_utf8",
     "bom",
@@ -204,6 +227,7 @@ pub const MALFORMED_CODES: [&str; 98] = [
     "too_many_members",
     "other_version_field",
     "inexact_selector",
+    "inexact_stamp",
     "selector_dropped",
     // The parameters.
     "params_missing",

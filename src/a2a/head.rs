@@ -165,7 +165,7 @@ fn known_version(text: &str) -> Result<Option<Version>, Malformed> {
 }
 
 /// Percent escapes undone once; what is no escape stays, and what is no UTF-8 matches nothing.
-fn percent_decoded(text: &str) -> Cow<'_, str> {
+pub(super) fn percent_decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
     }

@@ -11,6 +11,7 @@ use super::head::{self, Head};
 use super::operation::{Binding, Dialect, Version};
 use super::payload_json::{self, ENVELOPE, Stop, Unknown};
 use super::request::{Reading, Request};
+use super::splice::Slot;
 use super::strict_json::{Cursor, JsonFault, Kind, REQUEST_DEPTH};
 use super::wire::{self, Spelling};
 use bytes::Bytes;
@@ -61,6 +62,8 @@ pub(super) fn render(entry: &Entry, version: Version, rpc_id: Option<&str>) -> B
 
 /// What stood in an envelope. Faults wait here until the whole text is known to be JSON.
 struct Envelope<'a> {
+    /// The position of its first member.
+    opened: usize,
     /// Whether `jsonrpc` was `"2.0"`; the error is a code.
     jsonrpc: Result<(), &'static str>,
     id: Result<&'a str, &'static str>,
@@ -81,7 +84,11 @@ enum Method {
 enum Params<'a> {
     Absent,
     /// They came before `method`: their text, checked but not read.
-    Unread(&'a str),
+    Unread {
+        text: &'a str,
+        /// Where the text begins in the body.
+        at: usize,
+    },
     Read(Result<Call, Stop>),
 }
 
@@ -95,6 +102,7 @@ impl<'a> Envelope<'a> {
             return Err(Stop::Refused(Fault::InvalidRequest, not_an_object(kind)));
         }
         let mut envelope = Envelope {
+            opened: cursor.ahead() + 1,
             jsonrpc: Err("jsonrpc_missing"),
             id: Err("rpc_id_missing"),
             method: Method::Bad("method_missing"),
@@ -155,19 +163,24 @@ impl<'a> Envelope<'a> {
         }
         let call = match self.params {
             Params::Read(call) => call,
-            Params::Unread(text) => {
+            Params::Unread { text, at } => {
                 // One level is the envelope's.
-                read_call(
-                    &mut Cursor::resume(text, REQUEST_DEPTH - 1),
-                    spelling,
-                    rules,
-                )
+                let cursor = Cursor::resume(text, REQUEST_DEPTH - 1);
+                read_call(&mut cursor.based_at(at), spelling, rules)
             }
             Params::Absent => {
-                let call = bare(spelling);
+                let call = bare(spelling, rules);
                 payload_json::read_absent(&call).map(|()| call)
             }
         };
+        let call = call.map(|mut call| {
+            if let Some(spots) = call.json_spots() {
+                // It has members: the method is one.
+                let (at, empty) = (self.opened, false);
+                spots.envelope = Slot::Object { at, empty };
+            }
+            call
+        });
         match call {
             Ok(call) => Ok(Call {
                 rpc_id: self.id.ok().map(Box::from),
@@ -229,7 +242,9 @@ fn read_params<'a>(
     rules: &ReadRules,
 ) -> Result<Params<'a>, JsonFault> {
     let Method::Known(spelling) = method else {
-        return Ok(Params::Unread(cursor.skip()?));
+        let at = cursor.ahead();
+        let text = cursor.skip()?;
+        return Ok(Params::Unread { text, at });
     };
     let mark = cursor.mark();
     match read_call(cursor, *spelling, rules) {
@@ -245,16 +260,19 @@ fn read_params<'a>(
 }
 
 fn read_call(cursor: &mut Cursor<'_>, spelling: Spelling, rules: &ReadRules) -> Result<Call, Stop> {
-    let mut call = bare(spelling);
+    let mut call = bare(spelling, rules);
     payload_json::read(cursor, &mut call, rules).map(|()| call)
 }
 
-fn bare(spelling: Spelling) -> Call {
+fn bare(spelling: Spelling, rules: &ReadRules) -> Call {
     let dialect = Dialect {
         binding: Binding::JsonRpc,
         version: spelling.version,
     };
-    Call::bare(dialect, spelling.operation)
+    Call {
+        spots: rules.json_spots(),
+        ..Call::bare(dialect, spelling.operation)
+    }
 }
 
 /// The refusal of a request in which a name occurs twice: reads it once more for its id, since

@@ -33,6 +33,7 @@ mod reply_skim;
 pub mod request;
 mod rest;
 pub mod skill_rules;
+pub mod splice;
 mod sse;
 mod stream_error;
 pub mod strict_json;

@@ -14,6 +14,7 @@ mod skills;
 use super::call::{Call, ReadRules};
 use super::fault::Fault;
 use super::operation::{Dialect, Operation, Version};
+use super::splice::Slot;
 use super::strict_json::{Cursor, JsonFault, Kind};
 pub(super) use message::MAX_REFERENCES;
 pub(super) use names::{ENVELOPE, Names, Unknown, fold_alike};
@@ -49,7 +50,11 @@ pub(super) fn read(
     rules: &ReadRules,
 ) -> Result<(), Stop> {
     // Absent parameters are judged by `read_absent`; null says the same.
-    if cursor.null()? {
+    let (slot, null) = slot_ahead(cursor, call)?;
+    if let Some(spots) = call.json_spots() {
+        spots.params = slot;
+    }
+    if null {
         return read_absent(call);
     }
     let dialect = call.dialect;
@@ -93,7 +98,7 @@ pub(super) fn read(
                         put(&mut call.push_config_id, id(cursor)?)
                     }
                     (_, "tenant") => tenant(cursor, call),
-                    (_, "metadata") => unselected(cursor, rules),
+                    (_, "metadata") => skills::metadata(cursor, rules),
                     _ => skip(cursor),
                 }
             })?;
@@ -196,7 +201,22 @@ fn object<'a>(
 
 /// Reads the metadata of a request that has no skill.
 fn unselected(cursor: &mut Cursor<'_>, rules: &ReadRules) -> Result<(), Stop> {
-    skills::metadata(cursor, rules, false, |_, cursor| skip(cursor))
+    skills::metadata(cursor, rules)
+}
+
+/// Whether null comes next, which is consumed then, and a slot for what comes next.
+fn slot_ahead(cursor: &mut Cursor<'_>, call: &Call) -> Result<(Slot, bool), Stop> {
+    let at = cursor.ahead();
+    let null = cursor.null()?;
+    let slot = match call.spots.is_some() {
+        false => Slot::Absent,
+        true if null => Slot::Value(at..cursor.offset()),
+        true => match cursor.object_ahead() {
+            Some((at, empty)) => Slot::Object { at, empty },
+            None => Slot::Absent,
+        },
+    };
+    Ok((slot, null))
 }
 
 /// Reads a push configuration (1.0: flat, with `taskId` and `tenant`); gives what it names.
@@ -250,7 +270,11 @@ fn tenant(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
     if call.dialect.version == Version::V0_3 {
         return skip(cursor);
     }
+    let at = cursor.ahead();
     call.tenant = optional_text(cursor, "tenant_type")?;
+    if let Some(spots) = call.json_spots() {
+        spots.tenant = Slot::Value(at..cursor.offset());
+    }
     if call
         .tenant
         .as_deref()

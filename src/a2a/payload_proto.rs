@@ -46,7 +46,7 @@ fn refused<T>(code: &'static str) -> Result<T, Stop> {
 }
 
 /// The layout of an operation's request message.
-fn table_of(operation: Operation, version: Version) -> Option<&'static Message> {
+pub(super) fn table_of(operation: Operation, version: Version) -> Option<&'static Message> {
     Some(match (version, operation) {
         (Version::V1_0, Operation::SendMessage | Operation::SendStreamingMessage) => {
             &v1_0::SEND_MESSAGE_REQUEST

@@ -105,7 +105,10 @@ fn read_found(
         binding: Binding::Rest,
         version,
     };
-    let mut call = Call::bare(dialect, operation);
+    let mut call = Call {
+        spots: rules.json_spots(),
+        ..Call::bare(dialect, operation)
+    };
     let read = read_call(request, rules, found, &body, &mut call);
     let (path, renames) = read.map_err(|stop| match stop {
         Stop::Refused(fault, code) => Malformed::before_body(fault, code),

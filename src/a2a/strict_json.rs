@@ -11,6 +11,7 @@
 
 mod fault;
 mod keys;
+mod place;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -68,6 +69,8 @@ pub struct Mark {
 pub struct Cursor<'a> {
     text: &'a str,
     at: usize,
+    /// Where the text begins within that of which it is a part.
+    base: usize,
     max_depth: usize,
     refuse_duplicates: bool,
     frames: Vec<Frame>,
@@ -106,6 +109,7 @@ impl<'a> Cursor<'a> {
         Cursor {
             text,
             at: 0,
+            base: 0,
             max_depth,
             refuse_duplicates: true,
             frames: Vec::with_capacity(8),

@@ -118,6 +118,9 @@ pub struct Asked<'a> {
     )]
     #[schemars(schema_with = "value::operation_schema")]
     pub operation: Option<Operation>,
+    /// The tenant that the agent is told, where it has tenants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Id<'a>>,
     /// The skill, for messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skill: Option<Skill<'a>>,
@@ -301,6 +304,19 @@ pub struct Request<'a> {
     /// SHA-256 of the body, where it was computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Sha256>,
+    /// The body that was forwarded, when something was put into the caller's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forwarded: Option<Forwarded>,
+}
+
+/// A body that is not the caller's own bytes.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Forwarded {
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its SHA-256.
+    pub sha256: Sha256,
 }
 
 /// How a forwarded call ended.

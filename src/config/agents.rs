@@ -6,8 +6,11 @@ use super::capture::Capture;
 use super::check::{list_of, name_of, unique, words};
 use super::document;
 use super::path::canonical;
-use super::snapshot::{Agent, BackendPath, Contexts, Interfaces, Limits, Listener, SigningKeys};
-use super::{cards, grpc, interfaces, skills};
+use super::snapshot::{
+    Agent, BackendPath, Contexts, Interfaces, Limits, Listener, SigningKeys, Tenant,
+};
+use super::{cards, grpc, interfaces, skills, tenants};
+use crate::identity::issuer::IssuerConfig;
 use crate::source::{Kind, Mapping, Value, codes};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +44,7 @@ pub(super) fn read(
     value: &Value<'_, '_>,
     capture: &Capture,
     listeners: &[Arc<Listener>],
+    issuers: &[Arc<IssuerConfig>],
     keys: &SigningKeys,
 ) -> Vec<Arc<Agent>> {
     let mut names = HashMap::new();
@@ -67,6 +71,9 @@ pub(super) fn read(
         cards::needs_key(&fields, keys);
         let route = route.unwrap_or_default();
         let mut agent = one(&fields, capture, agents.len(), name, route);
+        if let Some(place) = fields.get("tenant") {
+            agent.tenant = tenants::read(&place, issuers, &agent.interfaces);
+        }
         agent.grpc = fields.get("grpc").and_then(|v| doors.read(&v, &agent.name));
         grpc::reachable(&fields, &agent);
         agents.push(Arc::new(agent));
@@ -124,6 +131,11 @@ fn one(
         skill_rules: calls.rules,
         skill_paths: calls.paths,
         skill_default: calls.default,
+        tenant: Tenant::None,
+        stamp: fields
+            .get("stamp")
+            .and_then(|v| v.switch())
+            .unwrap_or(false),
         contexts: contexts.unwrap_or(Contexts::Claimable),
         backend_paths: fields
             .get("backend_paths")

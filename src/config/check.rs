@@ -137,7 +137,10 @@ impl Reader<'_> {
         }
         let agents = fields
             .get("agents")
-            .map(|v| agents::read(&v, self.capture, &listeners, &keys))
+            .map(|v| {
+                let issuers = issuers.as_deref().unwrap_or_default();
+                agents::read(&v, self.capture, &listeners, issuers, &keys)
+            })
             .unwrap_or_default();
         let policies = fields.get("policies");
         if policies.is_none() {

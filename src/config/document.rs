@@ -7,7 +7,9 @@ mod agent;
 mod issuer;
 mod transport;
 
-pub use agent::{AGENT, BACKEND_PATH, GRPC, INTERFACE, LIMITS, OWN_KEY, ROUTE, SKILL_FROM, VERIFY};
+pub use agent::{
+    AGENT, BACKEND_PATH, GRPC, INTERFACE, LIMITS, OWN_KEY, ROUTE, SKILL_FROM, TENANT, VERIFY,
+};
 pub use issuer::{CLAIM, GRANT, ISSUER, KEYS};
 pub use transport::{BACKEND, BACKEND_TLS, CERTIFICATE, CLIENT_CA, CORS, LISTENER, LISTENER_TLS};
 

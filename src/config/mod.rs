@@ -23,6 +23,7 @@ pub mod route;
 pub mod schema;
 pub mod skills;
 pub mod snapshot;
+mod tenants;
 mod tls;
 pub mod watch;
 

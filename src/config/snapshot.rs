@@ -161,6 +161,10 @@ pub struct Agent {
     pub skill_paths: Vec<SkillPath>,
     /// The skill of a call that names none.
     pub skill_default: Option<Box<str>>,
+    /// For which of its tenants calls are made.
+    pub tenant: Tenant,
+    /// Whether messages get our stamp.
+    pub stamp: bool,
     /// Whether callers may bring context ids of their own.
     pub contexts: Contexts,
     /// Paths of the `backend` surface.
@@ -202,6 +206,22 @@ impl Agent {
     pub fn backend_of(&self, index: usize) -> &Backend {
         self.backends().nth(index).unwrap_or(&self.backend)
     }
+}
+
+/// For which tenant of an agent a call is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tenant {
+    /// The agent has none: a call that names one is not found.
+    None,
+    /// Always this one.
+    Fixed(Box<str>),
+    /// The one that the caller's token names.
+    Claim {
+        /// The declared name of the claim.
+        name: Box<str>,
+        /// Its position among the claims of each issuer, in the order of [`Snapshot::issuers`].
+        positions: Vec<Option<usize>>,
+    },
 }
 
 /// A public path below an agent's route that stands for one skill.

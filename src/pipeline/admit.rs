@@ -1,17 +1,18 @@
 //! May they: parse, relate, decide, record. Only here a [`Permit`] is made.
 
 use super::authenticate::Verified;
-use super::locate::{Place, TENANTS};
+use super::locate::{Place, read_rules};
 use super::metrics::Phase;
 use super::relate::{Offered, Related, Unrelated, relate, release, unavailable};
 use super::skill::{Circumstances, resolve};
+use super::tenant::{TenantRefused, settle};
 use super::webhook::{screen, sets_webhook};
 use super::{Challenge, Permit, Recorder, Rejection, Rework, ScopeHint};
 use crate::a2a::card::Interface;
 use crate::a2a::head::extensions_header;
+use crate::a2a::splice::{self, Insertions, Stamp, Unspliced, splice};
 use crate::a2a::{
-    Binding, Fault, Malformed, Operation, ReadRules, Reading, Request, Version, allowed_methods,
-    parse,
+    Binding, Call, Fault, Malformed, Operation, Reading, Request, Version, allowed_methods, parse,
 };
 use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
@@ -151,15 +152,15 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
         return Err(Rejection::plain(Fault::InvalidParams, "foreign_page_token")
             .in_dialect(dialect, rpc_id.as_deref()));
     };
-    admitted(recorder, &asking, began)
+    admitted(recorder, &asking, Put { path, body }, began)
         .await
-        .map(|(permit, related)| Admission {
-            permit,
+        .map(|admitted| Admission {
+            permit: admitted.permit,
             a2a_version,
             extensions: Some(declared),
-            path,
-            body,
-            related: Some(related),
+            path: admitted.path,
+            body: admitted.body,
+            related: Some(admitted.related),
             rework,
         })
         .map_err(|rejection| rejection.in_dialect(dialect, rpc_id.as_deref()))
@@ -167,25 +168,95 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
 
 fn read(asking: &Asking<'_>) -> Result<Reading, Rejection> {
     let binding = asking.interface.binding;
-    let rules = ReadRules {
-        versions: asking.interface.versions,
-        tenants: TENANTS,
-        skills: asking.agent.skill_rules.clone(),
-    };
-    let request = Request {
-        method: asking.method,
-        path: asking.path,
-        query: asking.query,
-        headers: asking.headers,
-        body: asking.body,
-    };
-    parse(binding, &request, &rules).map_err(|m| {
+    parsed(asking, asking.path, asking.body).map_err(|m| {
         let wrong_method = m.fault == Fault::MethodNotAllowed;
-        let allow = || allowed_methods(binding, asking.path, rules.versions, rules.tenants);
+        let allow = || {
+            let rules = read_rules(asking.agent, asking.interface);
+            allowed_methods(binding, asking.path, rules.versions, rules.tenants)
+        };
         Rejection {
             allow: wrong_method.then(allow),
             ..malformed(m, binding)
         }
+    })
+}
+
+fn parsed(asking: &Asking<'_>, path: &str, body: &Bytes) -> Result<Reading, Malformed> {
+    let rules = read_rules(asking.agent, asking.interface);
+    let request = Request {
+        method: asking.method,
+        path,
+        query: asking.query,
+        headers: asking.headers,
+        body,
+    };
+    parse(asking.interface.binding, &request, &rules)
+}
+
+/// What leaves instead of the caller's own.
+struct Put {
+    path: Box<str>,
+    body: Option<Bytes>,
+}
+
+/// Puts tenant and stamp into a call that is allowed, and notes what leaves.
+fn put_in(recorder: &mut Recorder, asking: &Asking<'_>, put: Put) -> Result<Put, Rejection> {
+    let agent = asking.agent;
+    let failed = || Rejection::plain(Fault::Internal, "not_spliced");
+    let call = recorder.call.as_ref().ok_or_else(failed)?;
+    let skill = recorder.skill.as_ref();
+    let insertions = Insertions {
+        tenant: recorder.tenant.as_deref(),
+        stamp: agent.stamp.then(|| Stamp {
+            skill: skill.and_then(|skill| skill.id.as_deref()),
+            request_id: recorder.request_id.as_str(),
+        }),
+    };
+    let path = splice::with_tenant(call, put.path, insertions.tenant);
+    let spliced = match (&put.body, insertions == Insertions::default()) {
+        (_, true) => None,
+        (None, false) => splice(call, asking.body, insertions).map_err(|Unspliced| failed())?,
+        (Some(respelled), false) => {
+            // The places that were found are the caller's.
+            let reading = parsed(asking, asking.path, respelled).map_err(|_| failed())?;
+            splice(&reading.call, respelled, insertions).map_err(|Unspliced| failed())?
+        }
+    };
+    debug_assert!(spliced.as_ref().is_none_or(|body| reads_alike(
+        asking,
+        call,
+        &path,
+        body,
+        insertions.tenant
+    )));
+    let body = spliced.or(put.body);
+    recorder.forwarded = body
+        .as_ref()
+        .map(|body| (body.len() as u64, body_hash(body)));
+    Ok(Put { path, body })
+}
+
+/// Whether what leaves is the call that was judged (I-4).
+fn reads_alike(
+    asking: &Asking<'_>,
+    call: &Call,
+    path: &str,
+    body: &Bytes,
+    tenant: Option<&str>,
+) -> bool {
+    parsed(asking, path, body).is_ok_and(|reading| {
+        let judged = Call {
+            tenant: tenant.map(Box::from).or_else(|| call.tenant.clone()),
+            spots: None,
+            ..call.clone()
+        };
+        let sent = Call {
+            // Without parameters no part of a list was asked for, and none is now.
+            list: call.list.as_ref().and(reading.call.list),
+            spots: None,
+            ..reading.call
+        };
+        judged == sent
     })
 }
 
@@ -197,16 +268,26 @@ fn malformed(malformed: Malformed, binding: Binding) -> Rejection {
     }
 }
 
+/// What [`admitted`] found.
+struct Admitted {
+    permit: Permit,
+    related: Related,
+    path: Box<str>,
+    body: Option<Bytes>,
+}
+
 async fn admitted(
     recorder: &mut Recorder,
     asking: &Asking<'_>,
+    put: Put,
     began: Duration,
-) -> Result<(Permit, Related), Rejection> {
+) -> Result<Admitted, Rejection> {
     let agent = asking.agent;
     let gate = recorder.gate().clone();
     let Some(call) = recorder.call.as_ref() else {
         return Err(Rejection::plain(Fault::Internal, "no_call"));
     };
+    let tenant = settle(agent, &asking.verified.principal, call);
     let offered = Offered {
         extended_card: recorder.live.cards.has_extended(agent.index),
         webhooks: recorder
@@ -227,6 +308,17 @@ async fn admitted(
         let fault = Fault::ExtensionSupportRequired;
         return Err(Rejection::plain(fault, "extension_not_declared"));
     }
+    match tenant {
+        Ok(tenant) => recorder.tenant = tenant.map(Box::from),
+        Err(TenantRefused::NotFound(fault, code)) => return Err(Rejection::plain(fault, code)),
+        Err(TenantRefused::NotAllowed(code)) => {
+            recorder.decision = Some(Decision::deny(code));
+            return Err(not_allowed(agent, code));
+        }
+    }
+    let Some(call) = recorder.call.as_ref() else {
+        return Err(Rejection::plain(Fault::Internal, "no_call"));
+    };
     let owner = &asking.verified.owner;
     let related = relate(&*gate.ownership, agent, owner, call)
         .await
@@ -238,18 +330,24 @@ async fn admitted(
         Ok(()) => screened(recorder, agent).await,
         refused => refused,
     };
+    let judged = judged.and_then(|()| put_in(recorder, asking, put));
     // Looking up a webhook's host is waiting, and none of our own work.
     let began = recorder.elapsed();
     let recorded = match judged {
-        Ok(()) => {
+        Ok(put) => {
             let recorded = record(recorder).await;
             recorder.phase(Phase::Record, began);
-            recorded
+            recorded.map(|permit| (permit, put))
         }
         Err(rejection) => Err(rejection),
     };
     match recorded {
-        Ok(permit) => Ok((permit, related)),
+        Ok((permit, put)) => Ok(Admitted {
+            permit,
+            related,
+            path: put.path,
+            body: put.body,
+        }),
         Err(rejection) => {
             // Nothing goes out, so a context that was claimed for this call is nobody's again.
             release(&*gate.ownership, agent, owner, &related).await;
@@ -264,7 +362,7 @@ fn judge(recorder: &mut Recorder, asking: &Asking<'_>, related: &Related) -> Res
     let call = recorder.call.as_ref();
     let circumstances = Circumstances {
         path: agent.skill_of(asking.interface),
-        bound: false,
+        bound: agent.stamp && recorder.live.cards.routes_on_stamp(agent.index),
         task: related.continued(),
     };
     let skill = match call.map(|call| resolve(agent, call, circumstances)) {

@@ -153,6 +153,14 @@ impl CardStore {
         }
     }
 
+    /// Whether the agent's card declares that it routes on our stamp.
+    pub fn routes_on_stamp(&self, agent: usize) -> bool {
+        match self.card(agent) {
+            CardView::Ready(published, _) => published.routes_on_stamp,
+            CardView::Missing(_) | CardView::Withheld => false,
+        }
+    }
+
     /// The reply to a call for the agent's extended card, rewritten like its public card; `shows`
     /// says which skills this caller sees.
     ///

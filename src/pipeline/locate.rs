@@ -5,10 +5,12 @@
 
 use super::{Live, Rejection};
 use crate::a2a::card::Interface;
-use crate::a2a::{Binding, Dialect, Fault, dialect_of_unserved, is_served, wire};
+use crate::a2a::{
+    Binding, Dialect, Fault, ReadRules, Versions, dialect_of_unserved, is_served, wire,
+};
 use crate::audit::record::Surface;
 use crate::config::path::{CanonicalPath, PathFault, canonical};
-use crate::config::snapshot::{Agent, Interfaces, Listener};
+use crate::config::snapshot::{Agent, Interfaces, Listener, Tenant};
 use http::Method;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -16,9 +18,23 @@ use std::sync::Arc;
 /// Names under which a card is asked for, below an agent's route.
 pub const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
-/// Whether a path of REST may begin with a tenant. It may not, so that such a path is an unknown
-/// one: no tenant is anybody's.
-pub(super) const TENANTS: bool = false;
+/// What a reader must know of an agent and one of its interfaces.
+pub(super) fn read_rules(agent: &Agent, interface: &Interface) -> ReadRules {
+    ReadRules {
+        versions: versions_of(agent, interface),
+        tenants: agent.tenant != Tenant::None,
+        skills: agent.skill_rules.clone(),
+        stamp: agent.stamp,
+    }
+}
+
+/// The versions that are served. 0.3 has no tenant, so its callers' could not be told.
+fn versions_of(agent: &Agent, interface: &Interface) -> Versions {
+    Versions {
+        v0_3: interface.versions.v0_3 && agent.tenant == Tenant::None,
+        ..interface.versions
+    }
+}
 
 /// Where the public parts of our own keys are (RFC 7517).
 pub const KEY_SET: &str = "/.well-known/jwks.json";
@@ -216,7 +232,7 @@ fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
     }
     let declared = agent.backend_paths.iter().find(|b| *b.path == *rest);
     let interfaces = live.cards.interfaces(agent.index);
-    let found = interface(&interfaces, rest);
+    let found = interface(agent, &interfaces, rest);
     if found.is_none()
         && declared.is_none()
         && agent.interfaces == Interfaces::Auto
@@ -256,6 +272,7 @@ fn below<'p>(interface: &Interface, rest: &'p str) -> Option<&'p str> {
 /// The interface that a path below an agent's route leads to, and the path below that: of several
 /// the one with the longest path.
 fn interface<'i, 'p>(
+    agent: &Agent,
     interfaces: &'i [Interface],
     rest: &'p str,
 ) -> Option<(&'i Interface, &'p str)> {
@@ -265,7 +282,9 @@ fn interface<'i, 'p>(
         .filter(|interface| interface.binding != Binding::Grpc)
         .filter_map(|interface| {
             let below = below(interface, rest)?;
-            let served = is_served(interface.binding, below, interface.versions, TENANTS);
+            let tenants = agent.tenant != Tenant::None;
+            let versions = versions_of(agent, interface);
+            let served = is_served(interface.binding, below, versions, tenants);
             served.then_some((interface, below))
         })
         .min_by_key(|(_, below)| below.len())

@@ -28,6 +28,7 @@ pub mod request_id;
 pub mod rework;
 pub mod skill;
 pub mod strangers;
+pub mod tenant;
 pub mod token_cache;
 pub mod webhook;
 

@@ -13,9 +13,9 @@ use super::{Attempts, Gate, Live, Rejection};
 use crate::a2a::Call;
 use crate::audit::record::{
     Artifacts, Asked, Caller, ClaimValue, Claims, Decision as DecisionRecord, Delivery,
-    Effect as EffectRecord, Ended, Grant as GrantRecord, Head, Id, Ids, Intent, Millis, Near,
-    Outcome, Reach, Reached, Record, Refusal, Request, Response, Sha256, Skill as SkillRecord,
-    Source, Surface, Text, Time, Timing,
+    Effect as EffectRecord, Ended, Forwarded, Grant as GrantRecord, Head, Id, Ids, Intent, Millis,
+    Near, Outcome, Reach, Reached, Record, Refusal, Request, Response, Sha256,
+    Skill as SkillRecord, Source, Surface, Text, Time, Timing,
 };
 use crate::config::snapshot::{Agent, Listener};
 use crate::identity::issuer::Grant;
@@ -47,6 +47,10 @@ pub struct Recorder {
     pub path: Option<Box<str>>,
     /// The caller, once its token is verified.
     pub verified: Option<Arc<Verified>>,
+    /// The tenant for which the call is made, where the agent has tenants.
+    pub tenant: Option<Box<str>>,
+    /// Length and SHA-256 of the body that leaves, when it is not the caller's own.
+    pub forwarded: Option<(u64, [u8; 32])>,
     /// The skill of a message.
     pub skill: Option<Skill>,
     /// The call, once it is parsed.
@@ -102,6 +106,8 @@ impl Recorder {
             agent: None,
             path: None,
             verified: None,
+            tenant: None,
+            forwarded: None,
             skill: None,
             call: None,
             extensions: Vec::new(),
@@ -308,6 +314,7 @@ impl Recorder {
             binding: call.map(|c| c.dialect.binding),
             version: call.map(|c| c.dialect.version),
             operation: call.map(|c| c.operation),
+            tenant: self.tenant.as_deref().map(Id),
             skill: self.skill(),
             message_id: call.and_then(|c| c.message_id.as_deref()).map(Id),
             task_id: call.and_then(|c| c.task_id.as_deref()).map(Id),
@@ -323,6 +330,10 @@ impl Recorder {
                 path: self.path.as_deref().map(Id),
                 bytes: self.body_bytes,
                 sha256: self.body_sha256.map(Sha256),
+                forwarded: self.forwarded.map(|(bytes, hash)| Forwarded {
+                    bytes,
+                    sha256: Sha256(hash),
+                }),
             },
         }
     }

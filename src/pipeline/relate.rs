@@ -62,19 +62,7 @@ impl From<StoreError> for Unrelated {
 }
 
 /// What is not offered to anybody, whatever ids and rules say; with the private code.
-///
-/// A tenant that is not ours is not found (`design.md` section 3), and no agent has one: a call
-/// that names a task gets the answer for a task that is not there, any other call InvalidParams,
-/// as "task not found" would puzzle a client that names none.
 pub fn unavailable(call: &Call, offered: Offered) -> Option<(Fault, &'static str)> {
-    if call.tenant.as_deref().is_some_and(|t| !t.is_empty()) {
-        let fault = if call.task_id.is_some() {
-            Fault::TaskNotFound
-        } else {
-            Fault::InvalidParams
-        };
-        return Some((fault, "tenant_not_ours"));
-    }
     match call.operation.group() {
         OperationGroup::Push if !offered.webhooks => {
             Some((Fault::PushNotificationNotSupported, "push_unavailable"))

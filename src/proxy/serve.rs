@@ -16,6 +16,7 @@ use crate::pipeline::cards::CardView;
 use crate::pipeline::locate::{Knock, Place, is_our_host, locate};
 use crate::pipeline::metrics::Phase;
 use crate::pipeline::relate::release;
+use crate::pipeline::tenant::scoped;
 use crate::pipeline::{Recorder, Rejection};
 use bytes::Bytes;
 use http::Method;
@@ -137,6 +138,8 @@ async fn serve_caller(
             path,
             ..
         } => {
+            let verified = scoped(&agent, verified);
+            recorder.verified = Some(verified.clone());
             let body = read_body(session, recorder, &agent).await?;
             let head = session.req_header();
             let asking = Asking {

@@ -94,6 +94,8 @@ pub const GRPC_DOOR: &str = "PC086";
 pub const SKILL_SELECTOR: &str = "PC090";
 /// A path that cannot stand for a skill.
 pub const SKILL_PATH: &str = "PC091";
+/// A tenant that cannot be used, or not with these interfaces or claims.
+pub const TENANT: &str = "PC092";
 /// A policy file pattern that we do not read.
 pub const BAD_PATTERN: &str = "PC100";
 /// A policy file pattern that matches no file.

@@ -161,6 +161,24 @@ impl<'w, 'd> Value<'w, 'd> {
         }
     }
 
+    /// `on` or `off`, or the same as a boolean. Unquoted they are text to some YAML readers and a
+    /// boolean to others, but here both say the same, so they are no problem.
+    pub fn switch(&self) -> Option<bool> {
+        let on = match (&self.node.kind, &*self.node.written) {
+            (Kind::Reported, word @ ("on" | "off")) => {
+                let here = self.node.position;
+                self.walker.problems.borrow_mut().0.retain(|p| {
+                    p.code != codes::AMBIGUOUS_WORD
+                        || (p.line, p.column) != (here.line, here.column)
+                });
+                word == "on"
+            }
+            (Kind::Str(_), _) => return self.word(&[("on", true), ("off", false)]),
+            _ => return self.boolean(),
+        };
+        Some(on)
+    }
+
     /// A whole number in `range`.
     pub fn integer(&self, range: RangeInclusive<i64>) -> Option<i64> {
         let Kind::Int(value) = self.node.kind else {

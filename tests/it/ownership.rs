@@ -172,6 +172,8 @@ fn agent(contexts: Contexts) -> Agent {
         grpc: None,
         interfaces: Interfaces::Auto,
         skills: Vec::new(),
+        tenant: portcullis::config::snapshot::Tenant::None,
+        stamp: false,
         skill_rules: None,
         skill_paths: Vec::new(),
         skill_default: None,

@@ -15,6 +15,7 @@ mod answers;
 mod head;
 mod properties;
 mod rest;
+mod splices;
 
 use crate::support::proto;
 use bytes::Bytes;
@@ -184,6 +185,7 @@ fn shown(call: &Call) -> Value {
         extensions,
         skill_mentions,
         list,
+        spots: _,
     } = call;
     let mentions: Vec<_> = skill_mentions
         .iter()
@@ -275,7 +277,9 @@ fn load(file: &str, case: &Value) -> Case {
             _ => Version::V1_0,
         });
     }
-    rules.tenants = given.get("tenants").is_some_and(|value| value == true);
+    let flag = |name| given.get(name).and_then(Value::as_bool).unwrap_or(false);
+    rules.stamp = flag("stamp");
+    rules.tenants = flag("tenants");
     if let Some(list) = given.get("skill_from") {
         rules.skills = selectors(list);
     }

@@ -98,6 +98,22 @@ pub(super) fn required_extensions(capabilities: &Node<'_>) -> Vec<Box<str>> {
     extensions.iter().filter_map(uri).collect()
 }
 
+/// Whether the agent's card declares this extension.
+pub(super) fn declares(capabilities: &Node<'_>, uri: &str) -> bool {
+    let Node::Object(members) = capabilities else {
+        return false;
+    };
+    let Some(Node::Array(extensions)) = find(members, "extensions") else {
+        return false;
+    };
+    extensions.iter().any(|extension| match extension {
+        Node::Object(members) => find(members, "uri")
+            .and_then(Node::text)
+            .is_some_and(|found| *found == *uri),
+        Node::Array(_) | Node::Text(..) | Node::Scalar(_) => false,
+    })
+}
+
 /// A flag stays set only where the promise can be kept. Returns whether it was set.
 pub(super) fn narrow_flag(flag: &mut Node<'_>, promised: bool) -> bool {
     let set = matches!(flag, Node::Scalar("true"));

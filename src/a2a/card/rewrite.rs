@@ -3,13 +3,14 @@
 use super::Interface;
 use super::fault::{CardFault, DroppedInterface};
 use super::interfaces::{Addresses, Entry, Offer};
-use super::narrow::{self, ids_of, narrow_capabilities, narrow_flag, narrow_skills};
+use super::narrow::{self, declares, ids_of, narrow_capabilities, narrow_flag, narrow_skills};
 use super::read::{Member, Node, find, read};
 use super::scrub::Scrubber;
 use super::security::{SecuritySchemes, Shapes, quoted};
 use super::serve::Document;
 use super::signature::{Attested, Signer, sign};
 use crate::a2a::operation::{Binding, Dialect};
+use crate::a2a::splice::STAMP;
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use std::fmt::Write;
@@ -78,6 +79,8 @@ pub struct Published {
     pub source: [u8; 32],
     /// What its signatures are worth; `None` when nobody looked.
     pub attested: Option<Attested>,
+    /// Whether the agent's own card declares that it routes on our stamp.
+    pub routes_on_stamp: bool,
     /// Interfaces that were left out.
     pub dropped: Vec<DroppedInterface>,
     /// Paths of members and elements that were an address of the backend and were removed.
@@ -123,6 +126,7 @@ pub(super) fn rewrite_node(
     let mut skills = Vec::new();
     let mut extended = false;
     let mut required_extensions = Vec::new();
+    let mut routes_on_stamp = false;
     for member in &mut card {
         match member.name.as_ref() {
             "skills" => {
@@ -131,6 +135,7 @@ pub(super) fn rewrite_node(
             }
             "capabilities" => {
                 required_extensions = narrow::required_extensions(&member.value);
+                routes_on_stamp |= declares(&member.value, STAMP);
                 extended |= narrow_capabilities(&mut member.value, publication.promises)?;
             }
             "supportsAuthenticatedExtendedCard" => {
@@ -167,6 +172,7 @@ pub(super) fn rewrite_node(
         required_extensions,
         source: [0; 32],
         attested: None,
+        routes_on_stamp,
         dropped: offer.dropped,
         removed: [offer.tenants, scrubber.removed].concat(),
         leaks: scrubber.leaks,

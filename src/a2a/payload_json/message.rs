@@ -4,6 +4,7 @@ use super::skills::{configured, data, mentions};
 use super::{Stop, id, names, object, optional_text, push_config, put, refused, skip, tenant};
 use crate::a2a::call::{Call, ReadRules};
 use crate::a2a::operation::Version;
+use crate::a2a::splice::Slot;
 use crate::a2a::strict_json::{Cursor, Kind};
 
 /// Each reference costs a look-up, so a message has at most this many.
@@ -21,6 +22,12 @@ pub(super) fn send(
     object(cursor, &names::SEND, dialect, |cursor, name| match name {
         "message" => {
             has_message = true;
+            if call.spots.is_some() {
+                let ahead = cursor.object_ahead();
+                if let (Some((at, empty)), Some(spots)) = (ahead, call.json_spots()) {
+                    spots.message = Slot::Object { at, empty };
+                }
+            }
             message(cursor, call, rules)
         }
         "configuration" => configuration(cursor, call, rules, &mut push),

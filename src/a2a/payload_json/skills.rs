@@ -1,18 +1,13 @@
 //! Where a message may name its skill: metadata, data parts, the configuration.
 
-use super::{Stop, fold_alike, refused, skip};
+use super::{Stop, fold_alike, refused, skip, slot_ahead};
 use crate::a2a::call::{Call, ReadRules, SkillMention, SkillPlace};
 use crate::a2a::skill_rules::{KNOWN_KEYS, Step, mentioned};
+use crate::a2a::splice::{STAMP, Slot};
 use crate::a2a::strict_json::{Cursor, Kind};
 
-/// Reads `params.metadata` or `message.metadata`: a key that folds to a skill selector without
-/// being one is refused, so that no server can find a selector that we did not see.
-pub(super) fn metadata<'a>(
-    cursor: &mut Cursor<'a>,
-    rules: &ReadRules,
-    in_message: bool,
-    mut selected: impl FnMut(Option<usize>, &mut Cursor<'a>) -> Result<(), Stop>,
-) -> Result<(), Stop> {
+/// Reads the metadata of a request that has no skill.
+pub(super) fn metadata(cursor: &mut Cursor<'_>, rules: &ReadRules) -> Result<(), Stop> {
     if cursor.null()? {
         return Ok(());
     }
@@ -24,15 +19,15 @@ pub(super) fn metadata<'a>(
     };
     cursor.enter_object()?;
     while let Some(key) = cursor.next_key()? {
-        match skills.key(&key, in_message).or_else(refused)? {
-            Some(selector) => selected(selector, cursor)?,
-            None => skip(cursor)?,
-        }
+        skills.key(&key, false).or_else(refused)?;
+        skip(cursor)?;
     }
     Ok(())
 }
 
-/// Reads the metadata of the message or of the request for what may name a skill.
+/// Reads the metadata of the message or of the request for what may name a skill, and for a stamp.
+/// A key that folds to a skill selector or to the stamp without being it is refused, so that no
+/// server can find one that we did not see.
 pub(super) fn mentions(
     cursor: &mut Cursor<'_>,
     call: &mut Call,
@@ -43,9 +38,52 @@ pub(super) fn mentions(
         true => SkillPlace::Message,
         false => SkillPlace::Request,
     };
-    metadata(cursor, rules, in_message, |selector, cursor| {
-        mention(cursor, call, selector, place)
-    })
+    let (slot, null) = slot_ahead(cursor, call)?;
+    if in_message && let Some(spots) = call.json_spots() {
+        spots.metadata = slot;
+    }
+    if null {
+        return Ok(());
+    }
+    if cursor.kind()? != Kind::Object {
+        return refused("metadata_type");
+    }
+    if rules.skills.is_none() && !rules.stamp {
+        return skip(cursor);
+    }
+    cursor.enter_object()?;
+    let mut before = cursor.offset();
+    let mut first = true;
+    while let Some(key) = cursor.next_key()? {
+        if rules.stamp && fold_alike(STAMP, &key) {
+            if *key != *STAMP {
+                return refused("inexact_stamp");
+            }
+            let at = cursor.ahead();
+            skip(cursor)?;
+            let value = at..cursor.offset();
+            // Of a first member the comma behind it goes too, of any other the one before it.
+            let behind = cursor.comma_ahead().filter(|_| first);
+            let member = before..behind.unwrap_or(value.end);
+            match (in_message, call.json_spots()) {
+                (true, Some(spots)) => spots.stamp = Slot::Value(value),
+                (false, Some(spots)) => spots.elsewhere = Some(member),
+                (_, None) => {}
+            }
+        } else {
+            let selector = match &rules.skills {
+                Some(skills) => skills.key(&key, in_message).or_else(refused)?,
+                None => None,
+            };
+            match selector {
+                Some(selector) => mention(cursor, call, selector, place)?,
+                None => skip(cursor)?,
+            }
+        }
+        before = cursor.offset();
+        first = false;
+    }
+    Ok(())
 }
 
 /// Reads the configuration's `skillId`, which some agents fall back to.

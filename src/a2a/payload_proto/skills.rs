@@ -5,6 +5,7 @@ use crate::a2a::call::{Call, ReadRules, SkillMention, SkillPlace};
 use crate::a2a::payload_json::fold_alike;
 use crate::a2a::proto_fields::{LIST_VALUE, STRUCT, VALUE, v0_3};
 use crate::a2a::skill_rules::{KNOWN_KEYS, Step, mentioned};
+use crate::a2a::splice::STAMP;
 use crate::a2a::strict_proto::{Cursor, Item, Kind, Unknown, Value};
 
 /// Reads the metadata of a request that has no skill: the `Struct` that was just found. A key that
@@ -123,10 +124,20 @@ fn metadata<'a>(
     in_message: bool,
     mut selected: impl FnMut(Option<usize>, Node<'a>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let Some(skills) = &rules.skills else {
+    if rules.skills.is_none() && !rules.stamp {
         return Ok(cursor.skip()?);
-    };
+    }
     entries(cursor, |key, node| {
+        if rules.stamp && fold_alike(STAMP, key) {
+            return match key == STAMP {
+                // It is taken out when ours is put in.
+                true => Ok(()),
+                false => refused("inexact_stamp"),
+            };
+        }
+        let Some(skills) = &rules.skills else {
+            return Ok(());
+        };
         match skills.key(key, in_message).or_else(refused)? {
             Some(selector) => selected(selector, node),
             None => Ok(()),

@@ -39,6 +39,7 @@ fn asked<'a>(
         binding: Some(Binding::JsonRpc),
         version: Some(Version::V1_0),
         operation: Some(Operation::SendMessage),
+        tenant: None,
         skill: Some(Skill {
             id: Some(Text("review-diff")),
             source: SkillSource::Metadata,
@@ -63,6 +64,7 @@ fn asked<'a>(
             path: Some(Id("/agents/pr-agent")),
             bytes: 812,
             sha256: Some(Sha256([0xab; 32])),
+            forwarded: None,
         },
     }
 }

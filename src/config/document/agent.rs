@@ -49,6 +49,16 @@ pub static AGENT: Fields = Fields {
             "the skill of a call that names none",
         ),
         optional(
+            "tenant",
+            Shape::Either(&[Shape::Word(&["none"]), Shape::Object(&TENANT)]),
+            "for which of its tenants calls are made: `none` (the default), or fixed, or by a claim of the caller",
+        ),
+        optional(
+            "stamp",
+            Shape::Either(&[Shape::Boolean, Shape::Word(&["on", "off"])]),
+            "put skill and request id into the metadata of messages; default `off`",
+        ),
+        optional(
             "contexts",
             Shape::Word(&["claimable", "issued"]),
             "`claimable` (the default): a caller may bring a context id of its own; `issued`: only ids from the agent",
@@ -91,11 +101,6 @@ pub static AGENT: Fields = Fields {
         optional("limits", Shape::Object(&LIMITS), "sizes and timeouts"),
     ],
     later: &[
-        (
-            "tenant",
-            "remove it; calls that name a tenant are judged as not found",
-        ),
-        ("stamp", "remove it; skills are as the caller declares them"),
         (
             "forward_token",
             "remove it; the caller's token is never forwarded",
@@ -248,6 +253,21 @@ pub static SKILL_FROM: Fields = Fields {
             "path",
             Shape::Named(&Shape::Text),
             "for each skill, the public path of the agent's interface that is for it alone",
+        ),
+    ],
+    later: &[],
+};
+
+/// `agents[].tenant`.
+pub static TENANT: Fields = Fields {
+    title: "tenant",
+    doc: "For which of an agent's tenants calls are made; exactly one of these. Needs interfaces of version 1.0.",
+    fields: &[
+        optional("fixed", Shape::Text, "this one, for every caller"),
+        optional(
+            "claim",
+            Shape::Text,
+            "the one that this declared claim of the caller's token names",
         ),
     ],
     later: &[],

@@ -8,8 +8,8 @@ use crate::a2a::card::{
     CardFault, Interface, Promises, Publication, Published, SecuritySchemes, Signer, rewrite,
     rewrite_reply,
 };
-use crate::a2a::{Dialect, Operation};
-use crate::config::snapshot::{Agent, GrpcDoor, Interfaces, Listener};
+use crate::a2a::{Dialect, Operation, Version};
+use crate::config::snapshot::{Agent, GrpcDoor, Interfaces, Listener, Tenant};
 use crate::identity::SigningKey;
 use crate::pipeline::ports::UnixMillis;
 use crate::policy::{Asked, AskedSkill, PolicySet, could_allow};
@@ -36,6 +36,16 @@ pub(super) struct Slot {
     /// Attempts since the last good answer.
     pub(super) failures: AtomicU32,
     pub(super) refresh: Notify,
+    /// What the agent's card may offer.
+    offered: Vec<Dialect>,
+}
+
+/// What we proxy of an agent. Version 0.3 has no tenant, so an agent that has some is not offered
+/// in it.
+fn offered(agent: &Agent) -> Vec<Dialect> {
+    let tells_tenants =
+        |dialect: &&Dialect| agent.tenant == Tenant::None || dialect.version == Version::V1_0;
+    OFFERED.iter().filter(tells_tenants).copied().collect()
 }
 
 impl Slot {
@@ -69,6 +79,7 @@ impl Slot {
             failures: AtomicU32::new(0),
             refresh: Notify::new(),
             promises: promises(policy, agent),
+            offered: offered(agent),
             signer: key.map(|key| CardSigner::new(key, base)),
             policy: Arc::clone(policy),
             agent: Arc::clone(agent),
@@ -139,7 +150,7 @@ impl Slot {
             listed,
             grpc_authority: self.grpc_authority.as_deref(),
             schemes: &SCHEMES,
-            offered: &OFFERED,
+            offered: &self.offered,
             reachable,
             promises: self.promises,
             covered_only: self.agent.verify.as_ref().is_some_and(|v| v.required),

@@ -16,6 +16,7 @@ mod selectors;
 mod skills;
 mod strict;
 mod surfaces;
+mod tenants;
 mod tokens;
 mod walkthrough;
 mod webhooks;

@@ -19,7 +19,7 @@ fn refused(binding: Binding, gateway: &Gateway) -> impl Iterator<Item = Case> {
         let rules = &case.rules;
         !case.expect["refused"].is_null()
             && case.binding == binding
-            && (rules.versions.v0_3 && rules.versions.v1_0 && !rules.tenants)
+            && (rules.versions.v0_3 && rules.versions.v1_0 && !rules.tenants && !rules.stamp)
             && (rules.skills.is_none() || rules.skills == selectors)
     })
 }

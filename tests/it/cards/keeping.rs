@@ -38,6 +38,8 @@ pub fn agent(index: usize, name: &str) -> Agent {
         grpc: None,
         interfaces: Interfaces::Auto,
         skills: vec!["hello".into()],
+        tenant: portcullis::config::snapshot::Tenant::None,
+        stamp: false,
         skill_rules: None,
         skill_paths: Vec::new(),
         skill_default: None,

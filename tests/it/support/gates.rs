@@ -30,6 +30,8 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         grpc: None,
         interfaces: Interfaces::Auto,
         skills: vec!["only".into()],
+        tenant: portcullis::config::snapshot::Tenant::None,
+        stamp: false,
         skill_rules: None,
         skill_paths: Vec::new(),
         skill_default: None,

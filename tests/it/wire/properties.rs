@@ -40,6 +40,7 @@ fn rules() -> ReadRules {
         versions: BOTH,
         tenants: false,
         skills: selectors(&json!([{"metadata": "skillId"}, {"metadata": "skill_id"}])),
+        ..ReadRules::default()
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Case, cases};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 use portcullis::a2a::{
-    self, Binding, Malformed, OperationGroup, ReadRules, Reading, Request, Versions,
+    self, Binding, Call, Malformed, OperationGroup, ReadRules, Reading, Request, Versions,
 };
 use portcullis::config::path::canonical;
 use proptest::prelude::*;
@@ -92,7 +92,11 @@ fn no_order_of_keys_and_no_white_space_changes_a_call() {
             rewritten(&value, turn, &mut text);
             case.body = text.into();
             let again = case.read().unwrap();
-            assert_eq!(again.call, reading.call, "{}", case.name);
+            let placeless = |reading: &Reading| Call {
+                spots: None,
+                ..reading.call.clone()
+            };
+            assert_eq!(placeless(&again), placeless(&reading), "{}", case.name);
             // What is respelled stays respelled: names only, wherever they stand.
             let sent = |reading: &Reading, body: &Bytes| {
                 let body = reading.body.as_ref().unwrap_or(body);
@@ -198,6 +202,7 @@ impl Any {
             versions: BOTH,
             tenants: self.tenants,
             skills: None,
+            stamp: false,
         };
         a2a::parse(Binding::Rest, &request, &rules)
     }
