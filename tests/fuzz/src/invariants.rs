@@ -317,7 +317,7 @@ pub fn card(data: &[u8]) {
     let Ok(published) = rewrite(data, &publication) else {
         return;
     };
-    let card: serde_json::Value =
+    let mut card: serde_json::Value =
         serde_json::from_slice(&published.document.body).expect("a published card is JSON");
     let lists = ["additionalInterfaces", "supportedInterfaces"];
     let listed = lists
@@ -331,9 +331,15 @@ pub fn card(data: &[u8]) {
             "{address}"
         );
     }
-    let body = String::from_utf8_lossy(&published.document.body).to_lowercase();
+    // The path of an address of ours may read like anything.
+    if let Some(members) = card.as_object_mut() {
+        for name in ["url", "additionalInterfaces", "supportedInterfaces"] {
+            members.remove(name);
+        }
+    }
+    let rest = card.to_string().to_lowercase();
     assert!(
-        !published.leaks.is_empty() || !body.contains("b.example.com"),
-        "{body}"
+        !published.leaks.is_empty() || !rest.contains("b.example.com"),
+        "{rest}"
     );
 }
