@@ -52,6 +52,7 @@ impl<'l> Doors<'l> {
             true => self.host(&place)?,
             false => self.listener(&place)?,
         };
+        self.speaks_http2(&place, &door);
         if let Some(other) = self.taken.insert(door.clone(), agent.into()) {
             place.error(
                 codes::GRPC_DOOR,
@@ -63,6 +64,21 @@ impl<'l> Doors<'l> {
             door,
             health: health.unwrap_or(false),
         })
+    }
+
+    /// Reports a door at which no gRPC client can knock.
+    fn speaks_http2(&self, place: &Value<'_, '_>, door: &GrpcDoor) {
+        let mut reached = self.listeners.iter().filter(|listener| match door {
+            GrpcDoor::Host(_) => true,
+            GrpcDoor::Listener(name) => listener.name == *name,
+        });
+        if !reached.any(|listener| listener.h2c || listener.tls.is_some()) {
+            place.error(
+                codes::GRPC_DOOR,
+                "gRPC needs HTTP/2, which no listener here accepts",
+                "add `h2c: true` to the listener, or `tls`",
+            );
+        }
     }
 
     fn host(&self, place: &Value<'_, '_>) -> Option<GrpcDoor> {

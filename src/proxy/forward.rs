@@ -7,7 +7,7 @@ use super::peer::{Peers, Speaks};
 use super::relay::{Plan, relay};
 use super::relayed::Relayed;
 use super::send::{Outbound, OutboundHead, Path, SendFailure, Timing, send};
-use super::trailers;
+use crate::a2a::grpc::timeout::{BadTimeout, declared};
 use crate::a2a::reader::Expectation;
 use crate::a2a::{Call, Dialect, Fault, Operation, Version};
 use crate::audit::record::Ended;
@@ -129,10 +129,12 @@ async fn exchange(
     let needs_h2 = answer.dialect.is_some_and(|d| d.binding.needs_http2());
     let speaks = if needs_h2 { Speaks::H2 } else { peers.speaks() };
     let patience = match needs_h2 {
-        true => trailers::timeout(&session.req_header().headers),
+        true => declared(&session.req_header().headers),
         false => Ok(None),
     };
-    let patience = patience.map_err(|code| answer.ended(Ended::Other, Fault::BadRequest, code))?;
+    // The reader of the call has refused a bad one.
+    let patience = patience
+        .map_err(|BadTimeout| answer.ended(Ended::Other, Fault::BadRequest, "grpc_timeout"))?;
     let gone_by = clock.monotonic().saturating_sub(recorder.started);
     let left = patience.map(|patience| patience.saturating_sub(gone_by));
     if left.is_some_and(|left| left.is_zero()) {

@@ -12,6 +12,7 @@ pub mod door;
 pub mod fields;
 pub mod forward;
 pub mod headers;
+pub mod health;
 pub mod limits;
 pub mod link;
 pub mod links;

@@ -2,7 +2,8 @@
 
 use super::body::settle_unread;
 use super::headers::REQUEST_ID;
-use super::trailers::{is_bodiless, is_grpc, is_trailers_only, of_status, write_head};
+use super::trailers::{is_bodiless, is_trailers_only, of_status, write_head};
+use crate::a2a::grpc::is_grpc;
 use crate::a2a::{Dialect, render, render_with_status};
 use crate::pipeline::Rejection;
 use bytes::Bytes;
@@ -74,7 +75,7 @@ pub async fn reject(
     rejection: &Rejection,
 ) -> (u16, Result<(), Box<pingora::Error>>) {
     // What is refused before it is read has no dialect yet, but a gRPC client reads nothing else.
-    let reads_grpc = session.is_http2() && is_grpc(session.req_header());
+    let reads_grpc = session.is_http2() && is_grpc(&session.req_header().headers);
     let dialect = rejection.dialect.or(reads_grpc.then_some(Dialect::GRPC));
     let fault = rejection.fault;
     let rpc_id = rejection.rpc_id.as_deref();

@@ -5,6 +5,7 @@ use super::body::{self, BodyFault};
 use super::cors;
 use super::forward::{Order, forward};
 use super::headers::check_connection;
+use super::health;
 use super::limits::{absolute_form, host_of};
 use super::reply::{self, Answer};
 use crate::a2a::Fault;
@@ -67,7 +68,7 @@ pub async fn serve(
     }
     match located.place {
         Place::Card(agent) => serve_card(session, recorder, &agent).await,
-        Place::Health(_) => Err(refuse(Fault::NoSuchPath, "no_such_path")),
+        Place::Health(agent) => health::serve(app, session, recorder, &agent).await,
         Place::KeySet => serve_key_set(app, session, recorder).await,
         Place::NoCard => Err(refuse(Fault::NoSuchPath, "no_such_card")),
         place => serve_caller(app, session, recorder, place).await,

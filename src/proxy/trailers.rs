@@ -4,9 +4,9 @@
 
 use super::cors;
 use crate::a2a::GrpcStatus;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
-use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::http::ResponseHeader;
 use pingora::protocols::http::ServerSession;
 use std::time::Duration;
 
@@ -33,41 +33,6 @@ pub fn of_status(status: &GrpcStatus) -> Vec<(HeaderName, HeaderValue)> {
 /// Whether a reply header says the status itself, so that no trailers follow.
 pub fn is_trailers_only(headers: &HeaderMap) -> bool {
     headers.contains_key(STATUS)
-}
-
-/// Whether a request is gRPC's by its media type.
-pub fn is_grpc(head: &RequestHeader) -> bool {
-    let media = head.headers.get(CONTENT_TYPE).map(|v| v.as_bytes());
-    let rest = media.and_then(|m| m.strip_prefix(b"application/grpc"));
-    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
-}
-
-/// How long the caller is willing to wait; `Err` for what is no `grpc-timeout`.
-pub fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, &'static str> {
-    let mut values = headers.get_all(TIMEOUT).iter();
-    let Some(value) = values.next() else {
-        return Ok(None);
-    };
-    let parsed = value.to_str().ok().and_then(parse);
-    match parsed {
-        Some(timeout) if values.next().is_none() => Ok(Some(timeout)),
-        Some(_) | None => Err("bad_grpc_timeout"),
-    }
-}
-
-fn parse(text: &str) -> Option<Duration> {
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let good = (1..=8).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-    let many: u64 = digits.parse().ok().filter(|_| good)?;
-    Some(match unit {
-        "H" => Duration::from_secs(many * 3600),
-        "M" => Duration::from_secs(many * 60),
-        "S" => Duration::from_secs(many),
-        "m" => Duration::from_millis(many),
-        "u" => Duration::from_micros(many),
-        "n" => Duration::from_nanos(many),
-        _ => return None,
-    })
 }
 
 /// A duration as `grpc-timeout` says it, never longer than it is.
@@ -107,33 +72,6 @@ pub fn is_bodiless(method: &Method, status: u16) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn timeouts() {
-        for (text, expected) in [
-            ("1H", Some(Duration::from_secs(3600))),
-            ("99999999S", Some(Duration::from_secs(99_999_999))),
-            ("250m", Some(Duration::from_millis(250))),
-            ("5u", Some(Duration::from_micros(5))),
-            ("7n", Some(Duration::from_nanos(7))),
-            ("2M", Some(Duration::from_secs(120))),
-            ("", None),
-            ("m", None),
-            ("5", None),
-            ("5s", None),
-            ("+5S", None),
-            ("123456789S", None),
-            ("1 S", None),
-            ("1é", None),
-        ] {
-            assert_eq!(parse(text), expected, "{text}");
-        }
-        let mut two = HeaderMap::new();
-        assert_eq!(timeout(&two), Ok(None));
-        two.append(TIMEOUT, HeaderValue::from_static("1S"));
-        two.append(TIMEOUT, HeaderValue::from_static("1S"));
-        assert!(timeout(&two).is_err());
-    }
 
     #[test]
     fn deadlines_are_never_spelled_longer() {

@@ -4,6 +4,7 @@
 //! Invariants: every refusal asserts that the agent saw nothing. Start reading at [`walkthrough`].
 
 mod extended;
+mod grpc;
 mod heads;
 mod isolation;
 mod json_rpc;
