@@ -6,7 +6,7 @@ use super::server::{Outside, Server, Sockets, StartError};
 use crate::config::watch::{Reloader, SETTLE};
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How to run.
 #[derive(clap::Args)]
@@ -50,11 +50,13 @@ pub(super) fn run(arguments: Arguments) -> u8 {
     };
     let grace = Duration::from_secs(arguments.grace);
     let ended = runtime.block_on(async {
+        // Before anybody is told that the gate stands: a signal must not end us unprepared.
+        let signals = Signals::install().map_err(StartError::Signals)?;
         let sockets = Sockets::bind(&loaded.snapshot)?;
         let (outside, journal) = Outside::system(&loaded.snapshot)?;
         let server = Server::start(loaded, Some(reloader), sockets, outside)?;
         tracing::info!(public = ?server.public, admin = %server.admin, "the gate stands");
-        wait_for_stop(&server).await;
+        signals.wait_for_stop(&server).await;
         tracing::info!("stopping: no new requests, those under way are finished");
         let drained = server.stop(grace).await;
         if !drained {
@@ -72,22 +74,30 @@ pub(super) fn run(arguments: Arguments) -> u8 {
     }
 }
 
-/// Until SIGTERM or SIGINT; SIGHUP asks for a look at the configuration.
-async fn wait_for_stop(server: &Server) {
-    let signals = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::hangup()),
-    );
-    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = signals else {
-        tracing::error!("signals cannot be received; stopping");
-        return;
-    };
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => return,
-            _ = interrupt.recv() => return,
-            _ = hangup.recv() => server.gate.request_reload(),
+/// The signals that we obey.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn install() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Until SIGTERM or SIGINT; SIGHUP asks for a look at the configuration.
+    async fn wait_for_stop(mut self, server: &Server) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => server.gate.request_reload(),
+            }
         }
     }
 }

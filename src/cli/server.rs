@@ -45,6 +45,8 @@ pub enum StartError {
     Keys(KeyFileError),
     /// Metrics cannot be made.
     Metrics(String),
+    /// The order to stop cannot be received.
+    Signals(io::Error),
 }
 
 impl fmt::Display for StartError {
@@ -58,6 +60,7 @@ impl fmt::Display for StartError {
             StartError::Cards(error) => error.fmt(f),
             StartError::Keys(error) => error.fmt(f),
             StartError::Metrics(error) => write!(f, "cannot set up metrics: {error}"),
+            StartError::Signals(error) => write!(f, "cannot receive signals: {error}"),
         }
     }
 }
