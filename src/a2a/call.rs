@@ -150,7 +150,7 @@ pub struct Malformed {
 }
 
 /// Every code of [`Malformed`]. Codes are never renamed: records keep them.
-pub const MALFORMED_CODES: [&str; 99] = [
+pub const MALFORMED_CODES: [&str; 100] = [
     // The text, as [`super::strict_json::JsonFault`] has it.
     "bad_utf8",
     "bom",
@@ -256,6 +256,7 @@ pub const MALFORMED_CODES: [&str; 99] = [
     "too_many_references",
     "push_config_missing",
     "push_task_differs",
+    "push_config_differs",
     "push_tenant_differs",
     // The part of a list.
     "page_token_type",

@@ -115,7 +115,11 @@ pub(super) fn read(bytes: &[u8], call: &mut Call, rules: &ReadRules) -> Result<(
         Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
             cursor.each(|_, item| match item.name() {
                 "task_id" => put(&mut call.task_id, id(item)?),
-                "name" => put(&mut call.task_id, names::push_config(item.text())?),
+                "name" => {
+                    let (task, config) = names::push_config(item.text())?;
+                    put(&mut call.push_config_id, config)?;
+                    put(&mut call.task_id, task)
+                }
                 "id" => put(&mut call.push_config_id, id(item)?),
                 "tenant" => tenant(item, call),
                 _ => Ok(()),
@@ -143,18 +147,28 @@ pub(super) fn read(bytes: &[u8], call: &mut Call, rules: &ReadRules) -> Result<(
 }
 
 /// Reads the request of Create: in 1.0 the configuration itself, in 0.3 a parent and the
-/// configuration, whose own name must not lead to another task.
+/// configuration, whose own name must not lead to another task. There its id may stand in three
+/// places, and agents differ in which they read.
 fn create(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
     let mut named = None;
+    let mut ids: [Option<Box<str>>; 3] = Default::default();
     cursor.each(|cursor, item| match item.name() {
         "task_id" => put(&mut call.task_id, id(item)?),
         "parent" => put(&mut call.task_id, names::task(item.text())?),
         "id" => put(&mut call.push_config_id, id(item)?),
+        "config_id" if item.text().is_empty() => Ok(()),
+        "config_id" => put(&mut ids[0], id(item)?),
         "url" => push_url(item, call),
         "config" => cursor.each(|cursor, item| match item.name() {
             "name" if item.text().is_empty() => Ok(()),
-            "name" => put(&mut named, names::of_config(item.text())?),
+            "name" => {
+                let (task, config) = names::of_config(item.text())?;
+                ids[1] = config;
+                put(&mut named, task)
+            }
             "push_notification_config" => cursor.each(|_, item| match item.name() {
+                "id" if item.text().is_empty() => Ok(()),
+                "id" => put(&mut ids[2], id(item)?),
                 "url" => push_url(item, call),
                 _ => Ok(()),
             }),
@@ -165,6 +179,11 @@ fn create(cursor: &mut Cursor<'_>, call: &mut Call) -> Result<(), Stop> {
     })?;
     if named.is_some() && named != call.task_id {
         return refused("push_task_differs");
+    }
+    for id in ids.into_iter().flatten() {
+        if call.push_config_id.get_or_insert_with(|| id.clone()) != &id {
+            return refused("push_config_differs");
+        }
     }
     Ok(())
 }

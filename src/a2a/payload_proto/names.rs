@@ -17,20 +17,20 @@ pub(super) fn task(name: &str) -> Result<Box<str>, Stop> {
     }
 }
 
-/// The task of `tasks/{id}/pushNotificationConfigs/{id}`.
-pub(super) fn push_config(name: &str) -> Result<Box<str>, Stop> {
+/// Task and configuration of `tasks/{id}/pushNotificationConfigs/{id}`.
+pub(super) fn push_config(name: &str) -> Result<(Box<str>, Box<str>), Stop> {
     let (task, config) = split(name)?;
-    segment(config)?;
-    segment(task)
+    Ok((segment(task)?, segment(config)?))
 }
 
-/// The task of the name that a configuration has in Create: there its own id may still be empty.
-pub(super) fn of_config(name: &str) -> Result<Box<str>, Stop> {
+/// The same of the name that a configuration has in Create: there its own id may still be empty.
+pub(super) fn of_config(name: &str) -> Result<(Box<str>, Option<Box<str>>), Stop> {
     let (task, config) = split(name)?;
-    if !config.is_empty() {
-        segment(config)?;
-    }
-    segment(task)
+    let config = match config {
+        "" => None,
+        config => Some(segment(config)?),
+    };
+    Ok((segment(task)?, config))
 }
 
 fn split(name: &str) -> Result<(&str, &str), Stop> {

@@ -284,14 +284,17 @@ proptest! {
 
     #[test]
     fn any_request_is_refused_or_read_alike_when_it_is_forwarded(any in request()) {
+        // Only canonical paths come to the reader.
+        let Ok(asked) = canonical(&any.path).map(|path| path.as_str().to_owned()) else {
+            return Ok(());
+        };
+        let any = Any { path: asked, ..any };
         if let Ok(reading) = any.read() {
             let (path, query) = match reading.path.split_once('?') {
                 Some((path, query)) => (path.to_owned(), Some(query.to_owned())),
                 None => (reading.path.to_string(), None),
             };
-            if canonical(&any.path).is_ok_and(|canonical| canonical.as_str() == any.path) {
-                prop_assert_eq!(&path, &any.path, "a canonical path goes out as it came");
-            }
+            prop_assert_eq!(&path, &any.path, "a canonical path goes out as it came");
             let canonical = canonical(&path).unwrap();
             prop_assert_eq!(canonical.as_str(), &path);
             let body = reading.body.as_ref().map_or(any.body.clone(), |body| body.to_vec());
