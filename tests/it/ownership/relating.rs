@@ -3,8 +3,10 @@
 use super::{Watched, agent, owned, owner, wait};
 use portcullis::a2a::{Binding, Call, Dialect, Fault, Operation, Version};
 use portcullis::config::snapshot::Contexts;
+use portcullis::identity::Principal;
 use portcullis::pipeline::ports::IdKind;
 use portcullis::pipeline::relate::{Offered, Related, Unrelated, relate, release, unavailable};
+use portcullis::pipeline::tenant::{TenantRefused, settle};
 
 pub fn call(operation: Operation) -> Call {
     let dialect = Dialect {
@@ -318,22 +320,45 @@ fn what_is_not_offered_is_refused() {
                 Operation::GetExtendedAgentCard => card.filter(|_| !extended_card),
             };
             assert_eq!(unavailable(&call(operation), offered), expected);
-            for (task, fault) in [
-                (Some("t1"), Fault::TaskNotFound),
-                (None, Fault::InvalidParams),
-            ] {
-                let mut call = named(operation, task, None);
-                call.tenant = Some("".into());
-                assert_eq!(unavailable(&call, offered), expected);
-                call.tenant = Some("acme".into());
-                let refused = Some((fault, "tenant_not_ours"));
-                assert_eq!(unavailable(&call, offered), refused);
-            }
         }
         let inline = Call {
             inline_push: true,
             ..call(Operation::SendMessage)
         };
         assert_eq!(unavailable(&inline, offered), push.filter(|_| !webhooks));
+    }
+}
+
+/// An agent without tenants: one that a call names is not there, whatever the operation.
+#[test]
+fn a_tenant_that_is_not_ours_is_not_found() {
+    let agent = agent(Contexts::Claimable);
+    let caller = Principal {
+        issuer_index: 0,
+        issuer: "corp".into(),
+        subject: "alice".into(),
+        client: None,
+        token_id: None,
+        scopes: Vec::new(),
+        grant: None,
+        claims: Vec::new(),
+        expires: 0,
+        not_before: None,
+        issued: None,
+        key: [0; 32],
+    };
+    for operation in Operation::ALL {
+        for (task, fault) in [
+            (Some("t1"), Fault::TaskNotFound),
+            (None, Fault::InvalidParams),
+        ] {
+            let mut call = named(operation, task, None);
+            assert_eq!(settle(&agent, &caller, &call), Ok(None));
+            call.tenant = Some("".into());
+            assert_eq!(settle(&agent, &caller, &call), Ok(None));
+            call.tenant = Some("acme".into());
+            let refused = TenantRefused::NotFound(fault, "tenant_not_ours");
+            assert_eq!(settle(&agent, &caller, &call), Err(refused));
+        }
     }
 }
