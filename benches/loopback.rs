@@ -9,6 +9,7 @@
 //!
 //! Only ratios mean something: a round's absolute numbers are the machine's.
 
+mod loopback_grpc;
 mod loopback_setup;
 mod loopback_traffic;
 
@@ -16,7 +17,7 @@ use async_trait::async_trait;
 use loopback_setup::{
     RULES, Running, command, counted, free_port, pin_self, until_it_answers, write_files,
 };
-use loopback_traffic::{BODY, CALLERS, Call, IDS, keep_calling, start_agent};
+use loopback_traffic::{IDS, Traffic, keep_calling, start_agent};
 use pingora::prelude::*;
 use std::cell::Cell;
 use std::error::Error;
@@ -40,14 +41,17 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |name: &str| arguments.iter().any(|a| a == name);
     let ended = match arguments.as_slice() {
-        [role, listen, agent] if role == "empty-proxy" => empty_proxy(listen, agent),
+        [role, listen, agent, http] if role == "empty-proxy" => empty_proxy(listen, agent, http),
         // `cargo test --all-targets` starts benches as well, without this argument.
         _ if !has("--bench") => Ok(()),
         _ => {
             let at = arguments.iter().position(|a| a == "--gateway");
             let given = at.and_then(|at| arguments.get(at + 1));
             let gateway = given.map_or(env!("CARGO_BIN_EXE_portcullis"), |path| path);
-            measure(has("--quick"), Path::new(gateway))
+            let at = arguments.iter().position(|a| a == "--traffic");
+            let given = at.and_then(|at| arguments.get(at + 1));
+            Traffic::named(given.map_or("jsonrpc", |name| name))
+                .and_then(|traffic| measure(traffic, has("--quick"), Path::new(gateway)))
         }
     };
     match ended {
@@ -72,7 +76,7 @@ impl ProxyHttp for Empty {
     }
 }
 
-fn empty_proxy(listen: &str, agent: &str) -> Fallible<()> {
+fn empty_proxy(listen: &str, agent: &str, http: &str) -> Fallible<()> {
     let agent: SocketAddr = agent.parse()?;
     let conf = pingora::server::configuration::ServerConf {
         threads: 1,
@@ -83,8 +87,18 @@ fn empty_proxy(listen: &str, agent: &str) -> Fallible<()> {
     };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
-    let empty = Empty(HttpPeer::new(agent, false, String::new()));
-    let mut service = http_proxy_service(&server.configuration, empty);
+    let mut peer = HttpPeer::new(agent, false, String::new());
+    if http == "h2" {
+        peer.options.set_http_version(2, 2);
+    }
+    let mut service = http_proxy_service(&server.configuration, Empty(peer));
+    if http == "h2"
+        && let Some(proxy) = service.app_logic_mut()
+    {
+        let mut options = pingora::apps::HttpServerOptions::default();
+        options.h2c = true;
+        proxy.server_options = Some(options);
+    }
     service.add_tcp(listen);
     server.add_service(service);
     server.run_forever()
@@ -96,7 +110,7 @@ struct Round {
     busy: f64,
 }
 
-fn measure(quick: bool, program: &Path) -> Fallible<()> {
+fn measure(traffic: Traffic, quick: bool, program: &Path) -> Fallible<()> {
     let (rounds, length) = match quick {
         true => (4, Duration::from_secs(4)),
         false => (7, Duration::from_secs(5)),
@@ -107,31 +121,34 @@ fn measure(quick: bool, program: &Path) -> Fallible<()> {
         .enable_all()
         .build()?;
     LocalSet::new().block_on(&runtime, async {
-        let agent = start_agent().await?;
+        let agent = start_agent(traffic).await?;
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
         let (empty_at, public, admin) = (free_port()?, free_port()?, free_port()?);
-        let token = write_files(folder.path(), public, admin, agent)?;
+        let token = write_files(folder.path(), traffic, public, admin, agent)?;
         let config = folder.path().join("gateway.yaml");
         let me = std::env::current_exe()?;
         let log = std::fs::File::create(folder.path().join("gateway.log"))?;
         let mut empty = command(pinned, &me);
-        empty.args(["empty-proxy", &empty_at.to_string(), &agent.to_string()]);
+        let http = if traffic == Traffic::Grpc { "h2" } else { "h1" };
+        empty.args(["empty-proxy", &empty_at.to_string(), &agent.to_string(), http]);
         let empty = Running::start(empty.stderr(Stdio::null()))?;
         let mut gateway = command(pinned, program);
         gateway.args(["run", "--threads", "1", "--config"]).arg(&config);
         let gateway = Running::start(gateway.stderr(log))?;
-        until_it_answers(empty_at, &token).await?;
-        let up = until_it_answers(public, &token).await;
+        until_it_answers(traffic, empty_at, &token).await?;
+        let up = until_it_answers(traffic, public, &token).await;
         if let Err(error) = up {
             let log = std::fs::read_to_string(folder.path().join("gateway.log"))?;
             return Err(format!("{error}\n{log}").into());
         }
 
         println!(
-            "{CALLERS} callers, {BODY} B SendMessage, RS256 token (warm), {RULES} rules, ownership, journal `write`, metrics; {cores} cores, {}",
+            "{}, RS256 token (warm), {RULES} rules, ownership, journal `write`, metrics; {cores} cores, {}",
+            traffic.title(),
             if pinned { "server on one of its own" } else { "not pinned" },
         );
-        println!("round  server         CPU µs/request  requests/s  server busy");
+        let unit = traffic.unit();
+        println!("round  server         CPU µs/{unit}  {unit}s/s  server busy");
         let mut all: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
         let mut sent = 0;
         for round in 1..=rounds {
@@ -140,7 +157,7 @@ fn measure(quick: bool, program: &Path) -> Fallible<()> {
                     .into_iter()
                     .enumerate()
             {
-                let (measured, answered) = load(server, address, &token, length).await?;
+                let (measured, answered) = load(traffic, server, address, &token, length).await?;
                 if at == 1 {
                     sent += answered;
                 }
@@ -152,18 +169,18 @@ fn measure(quick: bool, program: &Path) -> Fallible<()> {
             }
         }
         let intents = counted(admin, "portcullis_journal_records_total{kind=\"intent\"}").await?;
-        if intents < sent {
+        if traffic != Traffic::Sse && intents < sent {
             return Err(format!("{sent} calls but {intents} intents").into());
         }
         println!("{intents} intents in the journal for {sent} answered calls");
         gateway.stop().await?;
         empty.stop().await?;
-        summarize(&all);
+        summarize(unit, &all);
         Ok(())
     })
 }
 
-fn summarize([empty, ours]: &[Vec<Round>; 2]) {
+fn summarize(unit: &str, [empty, ours]: &[Vec<Round>; 2]) {
     let spread = |rounds: &[Round], of: fn(&Round) -> f64| {
         let mut values: Vec<f64> = rounds.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
@@ -178,7 +195,7 @@ fn summarize([empty, ours]: &[Vec<Round>; 2]) {
         let (cpu, cpu_min, cpu_max) = spread(rounds, |r| r.cpu_us);
         let (rps, rps_min, rps_max) = spread(rounds, |r| r.rps);
         println!(
-            "{name:<12} median {cpu:.2} µs/request ({cpu_min:.2} to {cpu_max:.2}), {rps:.0} requests/s ({rps_min:.0} to {rps_max:.0})"
+            "{name:<12} median {cpu:.2} µs/{unit} ({cpu_min:.2} to {cpu_max:.2}), {rps:.0} {unit}s/s ({rps_min:.0} to {rps_max:.0})"
         );
     }
     // Neighbors in time share the machine's mood, so each round is compared with itself.
@@ -200,6 +217,7 @@ fn summarize([empty, ours]: &[Vec<Round>; 2]) {
 
 /// One round against one server.
 async fn load(
+    traffic: Traffic,
     server: &Running,
     address: SocketAddr,
     token: &str,
@@ -207,10 +225,15 @@ async fn load(
 ) -> Fallible<(Round, u64)> {
     let answered = Rc::new(Cell::new(0u64));
     let mut callers = JoinSet::new();
-    for caller in 0..CALLERS {
-        let first = (caller as u32) * (IDS / CALLERS as u32);
-        let call = Call::new(address, token);
-        callers.spawn_local(keep_calling(address, call, first, answered.clone()));
+    for caller in 0..traffic.callers() {
+        let first = (caller as u32) * (IDS / traffic.callers() as u32);
+        callers.spawn_local(keep_calling(
+            traffic,
+            address,
+            token.to_owned(),
+            first,
+            answered.clone(),
+        ));
     }
     tokio::time::sleep(WARM_UP).await;
     let (began, calls, cpu) = (Instant::now(), answered.get(), server.cpu()?);

@@ -1,7 +1,8 @@
 //! Files of the gateway under test, and server processes.
 
 use super::Fallible;
-use super::loopback_traffic::{Call, read_message};
+use super::loopback_grpc::{self, HOST};
+use super::loopback_traffic::{Call, Traffic, read_message};
 use portcullis::adapters::clock::SystemClock;
 use portcullis::adapters::random::SystemRandom;
 use portcullis::cli::dev_issuer::{Claims, DevAlgorithm, DevIssuer};
@@ -24,6 +25,7 @@ const ISSUER: &str = "https://issuer.bench.invalid";
 /// Configuration, policy and keys in `folder`; returns a token.
 pub(crate) fn write_files(
     folder: &Path,
+    traffic: Traffic,
     public: SocketAddr,
     admin: SocketAddr,
     agent: SocketAddr,
@@ -31,11 +33,16 @@ pub(crate) fn write_files(
     let issuer = DevIssuer::generate(DevAlgorithm::Rs256)?;
     std::fs::write(folder.join("jwks.json"), issuer.jwks())?;
     std::fs::write(folder.join("policy.yaml"), policy())?;
+    let interface = traffic.interface();
+    let (h2c, grpc) = match traffic {
+        Traffic::Grpc => (", h2c: true", format!("    grpc: {{host: {HOST}}}\n")),
+        Traffic::JsonRpc | Traffic::Rest | Traffic::Sse => ("", String::new()),
+    };
     std::fs::write(
         folder.join("gateway.yaml"),
         format!(
             "version: 1
-listeners: [{{name: public, bind: {public}, public_url: http://{public}}}]
+listeners: [{{name: public, bind: {public}, public_url: http://{public}{h2c}}}]
 admin: {{bind: {admin}}}
 issuers:
   - name: corp
@@ -52,7 +59,8 @@ agents:
     route: {{path: /agents/bench}}
     publish: true
     backend: {{url: http://{agent}}}
-    skills: [review-diff, hello, summarize, plan]
+    interfaces: [{interface}]
+{grpc}    skills: [review-diff, hello, summarize, plan]
     skill_from: [{{metadata: skillId}}]
 policies: {{files: [policy.yaml], names: [bench]}}
 audit: {{journal: {{dir: journal, durability: write}}}}
@@ -182,9 +190,27 @@ impl Drop for Running {
 }
 
 /// Until one call passes: the gateway has to fetch the agent's card first.
-pub(crate) async fn until_it_answers(address: SocketAddr, token: &str) -> Fallible<()> {
+pub(crate) async fn until_it_answers(
+    traffic: Traffic,
+    address: SocketAddr,
+    token: &str,
+) -> Fallible<()> {
     let until = Instant::now() + PATIENCE;
-    let mut call = Call::new(address, token);
+    if traffic == Traffic::Grpc {
+        loop {
+            match loopback_grpc::answers(address, token).await {
+                Ok(()) => return Ok(()),
+                Err(error) if Instant::now() > until => return Err(error),
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+    // A stream would not end.
+    let traffic = match traffic {
+        Traffic::Sse => Traffic::JsonRpc,
+        other => other,
+    };
+    let mut call = Call::new(traffic, address, token);
     call.number(0);
     let mut buffer = vec![0; 16 * 1024];
     loop {
