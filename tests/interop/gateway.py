@@ -20,7 +20,7 @@ rules:
     grant: agent
     require: {{role: {{equals: reviewer}}}}
   - id: own-tasks
-    allow: {{agents: any, operations: [tasks, push], issuers: any}}
+    allow: {{agents: any, operations: [tasks, push, list, card], issuers: any}}
     grant: agent
 webhooks:
   allow: [{{agents: any, host: "{HOOK_HOST}"}}]
