@@ -8,8 +8,7 @@ use crate::a2a::grpc::frame::single;
 use crate::a2a::operation::{Binding, Dialect, Version};
 use bytes::Bytes;
 
-/// Makes the reply that may leave out of a whole reply in `dialect` that is no error. The gRPC card
-/// of 0.3 has a shape of its own and is never let through.
+/// Makes the reply that may leave out of a whole reply in `dialect` that is no error.
 ///
 /// # Errors
 ///
@@ -23,21 +22,22 @@ pub fn rewrite_reply(
     match dialect.binding {
         Binding::JsonRpc => in_envelope(reply, publication),
         Binding::Rest => Ok(rewrite_node(read(reply)?, publication)?.document.body),
-        Binding::Grpc => match dialect.version {
-            Version::V1_0 => in_frame(reply, publication),
-            Version::V0_3 => Err(CardFault::NotACard),
-        },
+        Binding::Grpc => in_frame(dialect.version, reply, publication),
     }
 }
 
 /// One gRPC message in, one out.
-fn in_frame(reply: &[u8], publication: &Publication<'_>) -> Result<Bytes, CardFault> {
+fn in_frame(
+    version: Version,
+    reply: &[u8],
+    publication: &Publication<'_>,
+) -> Result<Bytes, CardFault> {
     let card = single(reply).map_err(|_| CardFault::NotProto)?;
-    let published = rewrite(to_json(card)?.as_bytes(), publication)?;
+    let published = rewrite(to_json(version, card)?.as_bytes(), publication)?;
     let Node::Object(card) = read(&published.document.body)? else {
         return Err(CardFault::NotACard);
     };
-    let message = from_json(&card)?;
+    let message = from_json(version, &card)?;
     let length = u32::try_from(message.len()).map_err(|_| CardFault::NotProto)?;
     let mut out = Vec::with_capacity(message.len() + 5);
     out.push(0);

@@ -1,11 +1,13 @@
-//! A card of 1.0 between protobuf and JSON (ProtoJSON), by the table of its fields.
+//! A card between protobuf and the JSON of its version, by the table of its fields.
 //!
-//! What the table does not have is left out, both ways.
+//! What the table does not have is left out, both ways. In 1.0 the JSON is ProtoJSON; in 0.3 what
+//! concerns security is spelled in another way.
 
 use super::fault::CardFault;
 use super::read::{Member, Node, find};
 use super::security::quoted;
-use crate::a2a::proto_fields::card::CARD;
+use crate::a2a::operation::Version;
+use crate::a2a::proto_fields::card::{v0_3, v1_0};
 use crate::a2a::proto_fields::{STRUCT, VALUE};
 use crate::a2a::strict_proto::{
     Cursor, Field, Item, Kind, Message, Occurs, ProtoFault, Unknown, Value,
@@ -17,14 +19,27 @@ impl From<ProtoFault> for CardFault {
     }
 }
 
-/// The card in JSON.
-pub(super) fn to_json(card: &[u8]) -> Result<String, CardFault> {
-    let mut cursor = Cursor::new(card, &CARD, Unknown::Passed);
-    message(&mut cursor, &CARD)
+fn table_of(version: Version) -> &'static Message {
+    match version {
+        Version::V0_3 => &v0_3::CARD,
+        Version::V1_0 => &v1_0::CARD,
+    }
 }
 
-/// Reads the message that the cursor is in; it nests as deep as the cursor allows.
-fn message(cursor: &mut Cursor<'_>, table: &'static Message) -> Result<String, CardFault> {
+/// The card in JSON.
+pub(super) fn to_json(version: Version, card: &[u8]) -> Result<String, CardFault> {
+    let table = table_of(version);
+    let mut cursor = Cursor::new(card, table, Unknown::Passed);
+    message(&mut cursor, table, "{".to_owned())
+}
+
+/// Reads the message that the cursor is in; it nests as deep as the cursor allows. `out` is what
+/// its object begins with.
+fn message(
+    cursor: &mut Cursor<'_>,
+    table: &'static Message,
+    mut out: String,
+) -> Result<String, CardFault> {
     let mut found: Vec<Vec<String>> = vec![Vec::new(); table.fields.len()];
     while let Some(item) = cursor.next()? {
         let text = value(cursor, &item)?;
@@ -36,7 +51,6 @@ fn message(cursor: &mut Cursor<'_>, table: &'static Message) -> Result<String, C
             values.push(text);
         }
     }
-    let mut out = String::from("{");
     for (field, values) in table.fields.iter().zip(found) {
         if values.is_empty() {
             continue;
@@ -68,12 +82,39 @@ fn value(cursor: &mut Cursor<'_>, item: &Item<'_>) -> Result<String, CardFault> 
                 structure(cursor)
             } else if inner.map_entry {
                 entry(cursor)
+            } else if std::ptr::eq(inner, &v0_3::SECURITY) {
+                Ok(format!("{{{}}}", items(cursor)?))
+            } else if std::ptr::eq(inner, &v0_3::LIST) {
+                Ok(format!("[{}]", items(cursor)?))
+            } else if std::ptr::eq(inner, &v0_3::SCHEME) {
+                scheme(cursor)
             } else {
-                message(cursor, inner)
+                message(cursor, inner, "{".to_owned())
             }
         }
         (Value::Bytes(_) | Value::Double(_) | Value::Message(_), _) => Err(CardFault::NotProto),
     }
+}
+
+/// What stands in the only field of a message, one after the other.
+fn items(cursor: &mut Cursor<'_>) -> Result<String, CardFault> {
+    let mut found = Vec::new();
+    while let Some(item) = cursor.next()? {
+        found.push(value(cursor, &item)?);
+    }
+    Ok(found.join(","))
+}
+
+/// A scheme of 0.3.
+fn scheme(cursor: &mut Cursor<'_>) -> Result<String, CardFault> {
+    let mut read = "{}".to_owned();
+    while let Some(item) = cursor.next()? {
+        if let Kind::Message(table) = item.field.kind {
+            cursor.enter()?;
+            read = message(cursor, table, r#"{"type":"http""#.to_owned())?;
+        }
+    }
+    Ok(read)
 }
 
 /// `"key":value` of a map's entry.
@@ -143,9 +184,9 @@ fn any(cursor: &mut Cursor<'_>) -> Result<String, CardFault> {
 }
 
 /// The card in protobuf.
-pub(super) fn from_json(card: &[Member<'_>]) -> Result<Vec<u8>, CardFault> {
+pub(super) fn from_json(version: Version, card: &[Member<'_>]) -> Result<Vec<u8>, CardFault> {
     let mut out = Vec::new();
-    write_message(card, &CARD, &mut out)?;
+    write_message(card, table_of(version), &mut out)?;
     Ok(out)
 }
 
@@ -200,8 +241,28 @@ fn write_field(node: &Node<'_>, field: &Field, out: &mut Vec<u8>) -> Result<(), 
             let mut inner = Vec::new();
             if std::ptr::eq(table, &STRUCT) {
                 write_struct(members, &mut inner)?;
+            } else if std::ptr::eq(table, &v0_3::SECURITY) {
+                for (entry, schemes) in members.iter().zip(table.fields.iter().cycle()) {
+                    write_entry(entry, schemes, &mut inner)?;
+                }
+            } else if std::ptr::eq(table, &v0_3::SCHEME) {
+                if find(members, "type").and_then(Node::text) != Some("http") {
+                    return Err(CardFault::NotProto);
+                }
+                for http in table.fields {
+                    write_field(node, http, &mut inner)?;
+                }
+            } else if std::ptr::eq(table, &v0_3::LIST) {
+                return Err(CardFault::NotProto);
             } else {
                 write_message(members, table, &mut inner)?;
+            }
+            bytes(field.number, &inner, out);
+        }
+        (Kind::Message(table), Node::Array(items)) if std::ptr::eq(table, &v0_3::LIST) => {
+            let mut inner = Vec::new();
+            for (item, list) in items.iter().zip(table.fields.iter().cycle()) {
+                write_field(item, list, &mut inner)?;
             }
             bytes(field.number, &inner, out);
         }
@@ -316,45 +377,73 @@ mod tests {
         }
     }
 
-    /// What the Python SDK wrote (`tests/cases/cards/proto.json`) reads as the SDK reads it, and
-    /// what we write reads back the same.
+    /// What the Python SDKs wrote (`tests/cases/cards/proto*.json`) reads as they read it, and what
+    /// we write reads back the same.
     #[test]
     fn cards_go_both_ways() {
-        let file = std::fs::read("tests/cases/cards/proto.json").unwrap();
-        let cases: serde_json::Value = serde_json::from_slice(&file).unwrap();
-        for case in cases.as_array().unwrap() {
-            let wire = STANDARD.decode(case["proto"].as_str().unwrap()).unwrap();
-            let text = to_json(&wire).unwrap();
-            let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-            assert_eq!(json, case["json"]);
-            let again = from_json(&members(&text)).unwrap();
-            assert_eq!(to_json(&again).unwrap(), text);
+        let files = [
+            (Version::V1_0, "tests/cases/cards/proto.json"),
+            (Version::V0_3, "tests/cases/cards/proto-0.3.json"),
+        ];
+        for (version, path) in files {
+            let file = std::fs::read(path).unwrap();
+            let cases: serde_json::Value = serde_json::from_slice(&file).unwrap();
+            assert!(!cases.as_array().unwrap().is_empty());
+            for case in cases.as_array().unwrap() {
+                let wire = STANDARD.decode(case["proto"].as_str().unwrap()).unwrap();
+                let text = to_json(version, &wire).unwrap();
+                let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(json, case["json"]);
+                let again = from_json(version, &members(&text)).unwrap();
+                assert_eq!(to_json(version, &again).unwrap(), text);
+            }
+        }
+    }
+
+    /// Of the agent's schemes only the kind that we write is read.
+    #[test]
+    fn other_schemes_of_0_3_are_left_out() {
+        // `k` is an API key.
+        let wire = b"\x0a\x01a\x42\x0b\x0a\x01k\x12\x06\x0a\x04\x1a\x02id";
+        assert_eq!(
+            to_json(Version::V0_3, wire).unwrap(),
+            r#"{"name":"a","securitySchemes":{"k":{}}}"#
+        );
+        for text in [
+            r#"{"securitySchemes":{"k":{}}}"#,
+            r#"{"securitySchemes":{"k":{"type":"apiKey"}}}"#,
+            r#"{"security":[{"k":{"list":[]}}]}"#,
+            r#"{"security":[{"k":[1]}]}"#,
+        ] {
+            assert!(from_json(Version::V0_3, &members(text)).is_err(), "{text}");
         }
     }
 
     #[test]
     fn what_is_not_one_clear_card_is_refused() {
-        for wire in [
-            &b"\x0a\x05ab"[..],
-            b"\x0a\x01a\x0a\x01b",
-            b"\x08\x01",
-            b"\x0a\x02\xff\xfe",
-            // A scheme twice under one name.
-            b"\x42\x03\x0a\x01a\x42\x03\x0a\x01a",
-        ] {
-            assert!(to_json(wire).is_err(), "{wire:?}");
-        }
-        // Unknown fields are left out.
-        assert_eq!(
-            to_json(b"\x0a\x01a\xfa\x01\x01x").unwrap(),
-            r#"{"name":"a"}"#
-        );
-        for text in [
-            r#"{"name":5}"#,
-            r#"{"skills":{}}"#,
-            r#"{"capabilities":{"streaming":"x"}}"#,
-        ] {
-            assert!(from_json(&members(text)).is_err(), "{text}");
+        for version in [Version::V1_0, Version::V0_3] {
+            for wire in [
+                &b"\x0a\x05ab"[..],
+                b"\x0a\x01a\x0a\x01b",
+                b"\x08\x01",
+                b"\x0a\x02\xff\xfe",
+                // A scheme twice under one name.
+                b"\x42\x03\x0a\x01a\x42\x03\x0a\x01a",
+            ] {
+                assert!(to_json(version, wire).is_err(), "{wire:?}");
+            }
+            // Unknown fields are left out.
+            assert_eq!(
+                to_json(version, b"\x0a\x01a\xfa\x01\x01x").unwrap(),
+                r#"{"name":"a"}"#
+            );
+            for text in [
+                r#"{"name":5}"#,
+                r#"{"skills":{}}"#,
+                r#"{"capabilities":{"streaming":"x"}}"#,
+            ] {
+                assert!(from_json(version, &members(text)).is_err(), "{text}");
+            }
         }
     }
 }
