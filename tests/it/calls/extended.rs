@@ -1,5 +1,7 @@
 //! The extended card: an ordinary call whose reply leaves as we wrote it (FC-13).
 
+mod rest;
+
 use super::RPC;
 use crate::support::client::{Client, Response};
 use crate::support::fake_agent;
@@ -54,8 +56,13 @@ struct Stand {
 impl Stand {
     /// In front of an agent that announces an extended card or does not.
     async fn new(extended: bool) -> Stand {
+        Stand::of(&|port| card(port, extended)).await
+    }
+
+    /// In front of an agent with this public card.
+    async fn of(card: &dyn Fn(u16) -> Value) -> Stand {
         let agent = RawAgent::start([]).await;
-        let public = card(agent.address.port(), extended);
+        let public = card(agent.address.port());
         agent.play([Act::Answer(json_answer(200, &public.to_string()))]);
         let issuer = Issuer::new(DevAlgorithm::Es256);
         let yaml = super::yaml(&format!("http://{}", agent.address), &issuer);
