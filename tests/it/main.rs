@@ -13,6 +13,7 @@ mod grpc;
 mod identity;
 mod journal;
 mod listing;
+mod matrix;
 mod ownership;
 mod policy;
 mod process;

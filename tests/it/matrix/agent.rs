@@ -1,0 +1,297 @@
+//! An agent that speaks every dialect and counts what it executes.
+
+use super::proto::{self, bytes, find, message, number, text};
+use crate::support::http1::{self, Framing, Reader};
+use crate::support::loopback;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use portcullis::a2a::{Operation, Version, wire};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// A running agent; dropping it closes its ports.
+pub struct Polyglot {
+    /// JSON-RPC at `/rpc`, REST below `/rest`.
+    pub http: SocketAddr,
+    /// gRPC without TLS.
+    pub grpc: SocketAddr,
+    executed: Arc<AtomicU64>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Polyglot {
+    pub async fn start() -> Polyglot {
+        let listeners = [
+            TcpListener::bind(loopback()).await.unwrap(),
+            TcpListener::bind(loopback()).await.unwrap(),
+        ];
+        let [http, grpc] = [0, 1].map(|i: usize| listeners[i].local_addr().unwrap());
+        let executed = Arc::new(AtomicU64::new(0));
+        let [over_http, over_grpc] = listeners;
+        let tasks = [
+            tokio::spawn(accept(over_http, executed.clone(), serve_http)),
+            tokio::spawn(accept(over_grpc, executed.clone(), serve_grpc)),
+        ];
+        Polyglot {
+            http,
+            grpc,
+            executed,
+            tasks,
+        }
+    }
+
+    /// Operations executed so far; its card is none.
+    pub fn executed(&self) -> u64 {
+        self.executed.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Polyglot {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+async fn accept<F, R>(listener: TcpListener, executed: Arc<AtomicU64>, serve: F)
+where
+    F: Fn(TcpStream, Arc<AtomicU64>) -> R,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(serve(stream, executed.clone()));
+    }
+}
+
+async fn serve_http(stream: TcpStream, executed: Arc<AtomicU64>) {
+    let mut reader = Reader::new(stream);
+    while let Ok(Some(head)) = reader.head().await {
+        let (line, fields) = http1::parse_head(&head);
+        let mut framing = http1::framing(&fields, Framing::Length(0));
+        let mut body = Vec::new();
+        while let Ok(Some(piece)) = reader.piece(&mut framing).await {
+            body.extend(piece);
+        }
+        let (media, answer) = http_answer(&line, &body, &executed);
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: {media}\r\ncontent-length: {}\r\n\r\n",
+            answer.len()
+        );
+        let whole = [head.into_bytes(), answer.into_bytes()].concat();
+        if reader.inner_mut().write_all(&whole).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn http_answer(line: &str, body: &[u8], executed: &AtomicU64) -> (&'static str, String) {
+    let mut parts = line.split(' ');
+    let (method, path) = (parts.next().unwrap(), parts.next().unwrap());
+    if path.starts_with("/.well-known/") {
+        return ("application/json", card().to_string());
+    }
+    let number = executed.fetch_add(1, Ordering::SeqCst);
+    if path == "/rpc" {
+        let asked: Value = serde_json::from_slice(body).unwrap();
+        let spelling = wire::json_rpc(asked["method"].as_str().unwrap()).unwrap();
+        let params = &asked["params"];
+        let task = ["taskId", "id"].iter().find_map(|k| params[*k].as_str());
+        let result = result(spelling.version, spelling.operation, task, number, true);
+        let whole = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
+        return framed(spelling.operation, &whole);
+    }
+    let (version, operation, task) = rest_operation(method, path.strip_prefix("/rest").unwrap());
+    let result = result(version, operation, task.as_deref(), number, false);
+    framed(operation, &result)
+}
+
+fn framed(operation: Operation, value: &Value) -> (&'static str, String) {
+    match operation.is_streaming() {
+        true => ("text/event-stream", format!("data: {value}\n\n")),
+        false => ("application/json", value.to_string()),
+    }
+}
+
+/// What a path of REST means; written apart from the gateway's own table.
+fn rest_operation(method: &str, path: &str) -> (Version, Operation, Option<String>) {
+    let path = path.split('?').next().unwrap();
+    let (version, path) = match path.strip_prefix("/v1") {
+        Some(rest) => (Version::V0_3, rest),
+        None => (Version::V1_0, path),
+    };
+    let segments: Vec<_> = path.split('/').skip(1).collect();
+    let (operation, task) = match (method, segments.as_slice()) {
+        ("POST", ["message:send"]) => (Operation::SendMessage, None),
+        ("POST", ["message:stream"]) => (Operation::SendStreamingMessage, None),
+        ("GET", ["tasks"]) => (Operation::ListTasks, None),
+        ("GET", ["extendedAgentCard" | "card"]) => (Operation::GetExtendedAgentCard, None),
+        ("GET", ["tasks", id]) => (Operation::GetTask, Some(*id)),
+        ("POST", ["tasks", id]) => match id.split_once(':').unwrap() {
+            (id, "cancel") => (Operation::CancelTask, Some(id)),
+            (id, "subscribe") => (Operation::SubscribeToTask, Some(id)),
+            other => panic!("{other:?}"),
+        },
+        ("POST", ["tasks", id, _]) => (Operation::CreateTaskPushNotificationConfig, Some(*id)),
+        ("GET", ["tasks", id, _]) => (Operation::ListTaskPushNotificationConfigs, Some(*id)),
+        ("GET", ["tasks", id, _, _]) => (Operation::GetTaskPushNotificationConfig, Some(*id)),
+        ("DELETE", ["tasks", id, _, _]) => (Operation::DeleteTaskPushNotificationConfig, Some(*id)),
+        other => panic!("{other:?}"),
+    };
+    (version, operation, task.map(str::to_owned))
+}
+
+/// The result of an operation, `tagged` as 0.3's JSON-RPC has it or bare as REST has it.
+fn result(
+    version: Version,
+    operation: Operation,
+    task: Option<&str>,
+    number: u64,
+    json_rpc: bool,
+) -> Value {
+    let tagged = json_rpc && version == Version::V0_3;
+    let fresh = format!("t-{number}");
+    let task = task.unwrap_or(&fresh);
+    let state = if tagged {
+        "completed"
+    } else {
+        "TASK_STATE_COMPLETED"
+    };
+    let mut whole =
+        json!({"id": task, "contextId": format!("c-{task}"), "status": {"state": state}});
+    if tagged {
+        whole["kind"] = "task".into();
+    }
+    let hook = json!({"id": "c-1", "url": super::requests::HOOK});
+    let config = match (version, json_rpc) {
+        (Version::V1_0, _) => json!({"taskId": task, "id": "c-1", "url": super::requests::HOOK}),
+        (Version::V0_3, true) => json!({"taskId": task, "pushNotificationConfig": hook}),
+        (Version::V0_3, false) => json!({
+            "name": format!("tasks/{task}/pushNotificationConfigs/c-1"),
+            "pushNotificationConfig": hook,
+        }),
+    };
+    match operation {
+        Operation::SendMessage | Operation::SendStreamingMessage | Operation::SubscribeToTask => {
+            match tagged {
+                true => whole,
+                false => json!({ "task": whole }),
+            }
+        }
+        Operation::GetTask | Operation::CancelTask => whole,
+        Operation::ListTasks => {
+            let other = json!({"id": "t-of-another", "contextId": "c-of-another",
+                "status": {"state": state}});
+            json!({"tasks": [other], "nextPageToken": "", "pageSize": 5, "totalSize": 1})
+        }
+        Operation::CreateTaskPushNotificationConfig | Operation::GetTaskPushNotificationConfig => {
+            config
+        }
+        Operation::ListTaskPushNotificationConfigs if tagged => json!([config]),
+        Operation::ListTaskPushNotificationConfigs => json!({"configs": [config]}),
+        Operation::DeleteTaskPushNotificationConfig if json_rpc => Value::Null,
+        Operation::DeleteTaskPushNotificationConfig => json!({}),
+        Operation::GetExtendedAgentCard => card(),
+    }
+}
+
+/// Its card, in both shapes; the interfaces are listed in the gateway's configuration.
+fn card() -> Value {
+    json!({
+        "name": "polyglot", "description": "speaks every dialect", "version": "1",
+        "protocolVersion": "0.3.0", "url": "http://polyglot.example/rpc",
+        "preferredTransport": "JSONRPC", "supportsAuthenticatedExtendedCard": true,
+        "supportedInterfaces": [{"url": "http://polyglot.example/rpc",
+            "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        "capabilities":
+            {"streaming": true, "pushNotifications": true, "extendedAgentCard": true},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "hello", "name": "hello", "description": "greets", "tags": ["x"]}],
+    })
+}
+
+async fn serve_grpc(stream: TcpStream, executed: Arc<AtomicU64>) {
+    let Ok(mut connection) = h2::server::handshake(stream).await else {
+        return;
+    };
+    let mut calls = JoinSet::new();
+    while let Some(Ok((request, respond))) = connection.accept().await {
+        calls.spawn(answer_grpc(request, respond, executed.clone()));
+    }
+}
+
+async fn answer_grpc(
+    request: Request<h2::RecvStream>,
+    mut respond: h2::server::SendResponse<Bytes>,
+    executed: Arc<AtomicU64>,
+) {
+    let path = request.uri().path().to_owned();
+    let mut stream = request.into_body();
+    let mut body = Vec::new();
+    while let Some(Ok(piece)) = stream.data().await {
+        let _ = stream.flow_control().release_capacity(piece.len());
+        body.extend_from_slice(&piece);
+    }
+    let number = executed.fetch_add(1, Ordering::SeqCst);
+    let reply = grpc_reply(&path, proto::frames(&body)[0], number);
+    let head = Response::builder()
+        .header("content-type", "application/grpc")
+        .body(())
+        .unwrap();
+    let mut send = respond.send_response(head, false).unwrap();
+    send.send_data(proto::frame(&reply).into(), false).unwrap();
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", HeaderValue::from_static("0"));
+    send.send_trailers(trailers).unwrap();
+}
+
+/// Field numbers: `a2a-protocol.md` a.3 and a.4.
+fn grpc_reply(path: &str, request: &[u8], count: u64) -> Vec<u8> {
+    let (service, method) = path[1..].split_once('/').unwrap();
+    let old = service == "a2a.v1.A2AService";
+    let named = |field| find(request, field).map(|id| String::from_utf8(id.to_vec()).unwrap());
+    let fresh = format!("t-{count}");
+    let part = |name: Option<String>| name.map(|n| n.split('/').nth(1).unwrap().to_owned());
+    let task = match (old, method) {
+        (_, "SendMessage" | "SendStreamingMessage" | "ListTasks") => None,
+        (true, _) => part(named(1)),
+        (false, "GetTask" | "CancelTask" | "SubscribeToTask") => named(2),
+        (false, "CreateTaskPushNotificationConfig") => named(3),
+        (false, "ListTaskPushNotificationConfigs") => named(1),
+        (false, _) => named(2),
+    };
+    let task = task.unwrap_or(fresh);
+    let whole = |id: &str| {
+        message(&[
+            text(1, id),
+            text(2, &format!("c-{id}")),
+            bytes(3, &number(1, 3)),
+        ])
+    };
+    let hook = super::requests::HOOK;
+    let config = match old {
+        true => message(&[
+            text(1, &format!("tasks/{task}/pushNotificationConfigs/c-1")),
+            bytes(2, &message(&[text(1, "c-1"), text(2, hook)])),
+        ]),
+        false => message(&[text(2, "c-1"), text(3, &task), text(4, hook)]),
+    };
+    match method {
+        "SendMessage" | "SendStreamingMessage" | "SubscribeToTask" | "TaskSubscription" => {
+            bytes(1, &whole(&task))
+        }
+        "GetTask" | "CancelTask" => whole(&task),
+        "ListTasks" => message(&[bytes(1, &whole("t-of-another")), number(3, 5), number(4, 1)]),
+        "CreateTaskPushNotificationConfig" | "GetTaskPushNotificationConfig" => config,
+        "ListTaskPushNotificationConfigs" | "ListTaskPushNotificationConfig" => bytes(1, &config),
+        "DeleteTaskPushNotificationConfig" => Vec::new(),
+        "GetExtendedAgentCard" | "GetAgentCard" => super::requests::card(old),
+        other => panic!("{other}"),
+    }
+}
