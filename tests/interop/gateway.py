@@ -116,6 +116,7 @@ class Gateway(Process):
 {f"    grpc: {{listener: rpc-{name}}}" if self.serves_rpc else ""}
     skills: [{', '.join(route.skills)}]
     skill_default: hello
+    sign: true
 """
             + "".join(f"    {line}\n" for line in route.more)
             for name, route in self.routes.items()
@@ -130,6 +131,7 @@ listeners:
 agents:
 {agents}policies: {{files: [policy.yaml], names: [interop]}}
 audit: {{journal: {{dir: journal}}}}
+keys: {{dir: made-keys}}
 """
 
     def standing(self):

@@ -10,7 +10,9 @@ line for every check, then what is worth reading; exits 0 only when all passed.
 
 import argparse
 import contextlib
+import json
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +21,7 @@ from pathlib import Path
 import refusals
 from differentials import Differentials
 from gateway import Gateway, Route
-from parts import Agent, Broken, Client, until
+from parts import CLEAN, DIRECT, Agent, Broken, Client, until
 from peers import AGENTS, BINDINGS, CLIENTS, OLD_CLIENTS, Pair
 from report import Report
 from situations import Situations, routes as situation_routes
@@ -61,6 +63,28 @@ def card(report, client, gateway, name, agent):
         wrong.append("no interface")
     wrong += [f"interface `{url}`" for url in answer["urls"] if not gateway.owns(name, url)]
     report.check(f"card of {name}, {client.name} client: only the gateway's address", wrong)
+
+
+def signatures(report, arguments, gateway, names, folder):
+    """Our signature on a card is good to the verifiers of both SDKs that have one."""
+    keys, published = folder / "jwks.json", folder / "card.json"
+    with DIRECT.open(f"{gateway.origin}/.well-known/jwks.json") as answer:
+        keys.write_bytes(answer.read())
+    verifiers = {"python": [arguments.python, Path(__file__).parent / "cards_py.py"]}
+    if arguments.js:
+        verifiers["js"] = ["node", arguments.js / "cards_js.mjs"]
+    for name in names:
+        with DIRECT.open(f"{gateway.base(name)}/.well-known/agent-card.json") as answer:
+            card = json.load(answer)
+        altered = {**card, "name": "Altered"}
+        for verifier, command in verifiers.items():
+            for what, document, code in (("signed", card, 0), ("altered", altered, 1)):
+                published.write_text(json.dumps(document))
+                words = [str(word) for word in (*command, published, keys)]
+                done = subprocess.run(words, capture_output=True, text=True, env=CLEAN, check=False)
+                wrong = [] if done.returncode == code else [done.stdout + done.stderr[-300:]]
+                text = f"card of {name}, {what}: verified by the {verifier} SDK"
+                report.check(text, wrong, done.stdout.strip()[:60])
 
 
 def journal(report, gateway, calls, refused):
@@ -136,6 +160,10 @@ def play(arguments, folder, report, stack):
         for name, agent in agents.items():
             if set(CLIENTS.get(client.name, ())) & set(AGENTS[name]):
                 card(report, client, gateway, name, agent)
+    if arguments.python:
+        # 0.3 says not how a card is signed, so one that is of 0.3 alone is not.
+        newer = [name for name in agents if "1.0" in AGENTS[name]]
+        signatures(report, arguments, gateway, newer, folder)
     pairs = [
         Pair(agents[agent], clients[client], version, binding, report)
         for binding in BINDINGS
