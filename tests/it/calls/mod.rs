@@ -15,6 +15,7 @@ mod replies;
 mod rest;
 mod selectors;
 mod skills;
+mod streaming;
 mod strict;
 mod surfaces;
 mod tenants;

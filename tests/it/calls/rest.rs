@@ -81,6 +81,23 @@ impl Stand {
             .token("alice", grant, json!({"role": "reviewer"}))
     }
 
+    pub fn token_of(&self, subject: &str) -> String {
+        self.token_with(subject, "reviewer")
+    }
+
+    pub fn token_with(&self, subject: &str, role: &str) -> String {
+        self.issuer
+            .token(subject, Grant::Agent, json!({ "role": role }))
+    }
+
+    /// Posts a 1.0 body to the JSON-RPC interface.
+    pub async fn post(&self, token: &str, body: &str) -> Response {
+        let mut client = Client::connect(self.gateway.address).await.unwrap();
+        let fields = [("A2A-Version", "1.0")];
+        let sent = client.post_json(RPC, Some(token), &fields, body);
+        sent.await.unwrap()
+    }
+
     /// Sends to a path below the gateway's root, with a bearer token.
     async fn send(&self, token: &str, path: &str, body: &str) -> Response {
         let bearer = format!("Bearer {token}");
