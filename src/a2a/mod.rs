@@ -154,12 +154,12 @@ pub fn render(fault: Fault, dialect: Option<Dialect>, rpc_id: Option<&str>) -> A
         },
         Some(Dialect {
             binding: Binding::Grpc,
-            ..
+            version,
         }) => Answer {
             status: 200,
             content_type: GRPC,
             body: Bytes::new(),
-            grpc: Some(grpc::render(fault)),
+            grpc: Some(grpc::render(fault, version)),
         },
         None => Answer {
             status: entry.rest_status,

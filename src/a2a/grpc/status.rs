@@ -2,6 +2,7 @@
 //! `ErrorInfo`. All of it is constant, so the compiler puts it together.
 
 use super::super::fault::{Entry, Fault};
+use super::super::operation::Version;
 use std::borrow::Cow;
 
 /// The status of a gRPC answer, as its trailers say it.
@@ -15,14 +16,19 @@ pub struct GrpcStatus {
     pub details: Cow<'static, str>,
 }
 
-/// The status that says `fault`.
-pub(in crate::a2a) fn render(fault: Fault) -> GrpcStatus {
+/// The status that says `fault`. In 0.3 the message of an error of A2A starts with its name: that
+/// is what clients of 0.3 tell it by.
+pub(in crate::a2a) fn render(fault: Fault, version: Version) -> GrpcStatus {
     let entry = fault.entry();
+    let named = version == Version::V0_3 && entry.domain == "a2a-protocol.org";
     let details = DETAILS.get(fault as usize).map(Text::as_str);
     GrpcStatus {
         code: entry.grpc_status,
         // Our texts need no percent-encoding.
-        message: Cow::Borrowed(entry.message),
+        message: match named {
+            true => Cow::Owned(format!("{}: {}", entry.error_type, entry.message)),
+            false => Cow::Borrowed(entry.message),
+        },
         details: Cow::Borrowed(details.unwrap_or_default()),
     }
 }
