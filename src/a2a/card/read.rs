@@ -27,6 +27,17 @@ pub(super) struct Member<'a> {
     pub(super) value: Node<'a>,
 }
 
+impl Member<'_> {
+    /// A flag that is set; `raw` is its name as a JSON string.
+    pub(super) fn flag(raw: &'static str) -> Member<'static> {
+        Member {
+            raw,
+            name: raw.trim_matches('"').into(),
+            value: Node::Scalar("true"),
+        }
+    }
+}
+
 impl<'a> Node<'a> {
     pub(super) fn text(&self) -> Option<&str> {
         match self {

@@ -145,6 +145,9 @@ pub(super) fn rewrite_node(
             _ => {}
         }
     }
+    if extended && publication.promises.extended {
+        announce_extended(&mut card, shapes);
+    }
     let mut scrubber = Scrubber::new(publication);
     let mut path = String::new();
     card.retain_mut(|member| {
@@ -295,6 +298,25 @@ fn our_value(
             Some(flag)
         }
         _ => security_value(name, shapes, schemes),
+    }
+}
+
+/// Some agents say in one shape only that they have an extended card; clients of the other would
+/// not ask for it. What the agent says itself stays.
+fn announce_extended(card: &mut Vec<Member<'_>>, shapes: Shapes) {
+    let capabilities = card.iter_mut().find(|m| m.name == "capabilities");
+    if let Some(Member {
+        value: Node::Object(flags),
+        ..
+    }) = capabilities
+        && shapes.v1_0
+        && !flags.iter().any(|m| m.name == "extendedAgentCard")
+    {
+        flags.push(Member::flag("\"extendedAgentCard\""));
+    }
+    let older = "supportsAuthenticatedExtendedCard";
+    if shapes.v0_3 && !card.iter().any(|m| m.name == older) {
+        card.push(Member::flag("\"supportsAuthenticatedExtendedCard\""));
     }
 }
 
