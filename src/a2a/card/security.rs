@@ -5,12 +5,16 @@
 pub struct SecuritySchemes {
     /// The name of the HTTP bearer scheme in the card.
     pub bearer: Box<str>,
+    /// Whether the scheme is said in both forms whatever the card's shape. HTTP+JSON of 0.3 is the
+    /// JSON of its protobuf messages, whose schemes look like 1.0's (`a2a-protocol.md` a.4).
+    pub both_forms: bool,
 }
 
 impl Default for SecuritySchemes {
     fn default() -> SecuritySchemes {
         SecuritySchemes {
             bearer: "bearer".into(),
+            both_forms: false,
         }
     }
 }
@@ -28,7 +32,7 @@ impl SecuritySchemes {
     pub(super) fn scheme_map(&self, shapes: Shapes) -> String {
         let v1_0 = r#""httpAuthSecurityScheme":{"scheme":"Bearer","bearerFormat":"JWT"}"#;
         let v0_3 = r#""type":"http","scheme":"bearer","bearerFormat":"JWT""#;
-        let scheme = match (shapes.v1_0, shapes.v0_3) {
+        let scheme = match (shapes.v1_0 || self.both_forms, shapes.v0_3) {
             (true, true) => format!("{v1_0},{v0_3}"),
             (true, false) => v1_0.to_owned(),
             (false, _) => v0_3.to_owned(),

@@ -97,3 +97,21 @@ async fn fc_13_rest_callers_without_a_token_or_a_rule_get_no_extended_card() {
     }
     assert_eq!(stand.calls(), 0);
 }
+
+/// HTTP+JSON of 0.3 is the JSON of protobuf messages; its clients read schemes in that form, or in
+/// that of JSON-RPC.
+#[tokio::test]
+async fn rest_0_3_says_schemes_in_both_forms() {
+    let stand = Stand::of(&both_bindings).await;
+    let mut older = both_bindings(stand.agent.address.port());
+    older.as_object_mut().unwrap().remove("supportedInterfaces");
+    let response = get(&stand, Some("reviewer"), 1, Some(&older.to_string())).await;
+    let body = response.json();
+    assert!(body["supportedInterfaces"].is_null(), "{body}");
+    let scheme = &body["securitySchemes"]["bearer"];
+    assert_eq!(scheme["type"], "http", "{body}");
+    assert_eq!(
+        scheme["httpAuthSecurityScheme"]["scheme"], "Bearer",
+        "{body}"
+    );
+}
