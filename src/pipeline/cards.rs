@@ -100,7 +100,7 @@ impl CardStore {
         }
     }
 
-    /// What a card request for the agent gets; `agent` is [`Agent::index`].
+    /// What a card request for the agent gets; `agent` is [`crate::config::snapshot::Agent::index`].
     pub fn card(&self, agent: usize) -> CardView {
         let Some(slot) = self.slots.get(agent) else {
             return CardView::Missing(LONGEST_WAIT.as_secs());
