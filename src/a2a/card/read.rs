@@ -213,7 +213,13 @@ impl<'a> Splitter<'a> {
         if self.at == start {
             return Err(Unreadable::NotJson);
         }
-        Ok(Node::Scalar(self.slice(start)?))
+        let scalar = self.slice(start)?;
+        // A number that no double holds is read in as many ways as there are readers.
+        let number = scalar.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        if number && !scalar.parse::<f64>().is_ok_and(f64::is_finite) {
+            return Err(Unreadable::NotJson);
+        }
+        Ok(Node::Scalar(scalar))
     }
 
     fn peek(&mut self) -> Option<u8> {
