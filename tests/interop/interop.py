@@ -29,7 +29,7 @@ from situations import Situations, routes as situation_routes
 AGENTS_FOLDER = Path(__file__).parent.parent / "agents"
 # What the gateway serves, and operations that it refuses.
 THROUGH = ["JSONRPC", "HTTP+JSON", "GRPC"]
-WITHOUT = ("extended",)
+WITHOUT = ()
 
 
 def commands(arguments):
