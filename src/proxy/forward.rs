@@ -65,10 +65,13 @@ pub async fn forward(
         rpc_id: call.and_then(|c| c.rpc_id.clone()),
     };
     let mut rework = order.rework.take();
-    let (target, body) = (order.target.clone(), order.body.clone());
+    // The caller's own, for a reply that is asked for more than once.
+    let own = rework
+        .is_some()
+        .then(|| (order.target.clone(), order.body.clone()));
     loop {
-        if let Some(rework) = &mut rework {
-            let asking = rework.asking(&target, &body);
+        if let (Some(rework), Some((target, body))) = (&mut rework, &own) {
+            let asking = rework.asking(target, body);
             let unasked = || answer.ended(Ended::Other, Fault::Internal, "cannot_ask");
             (order.target, order.body) = asking.ok_or_else(unasked)?;
         }
