@@ -1,8 +1,9 @@
 //! An agent that speaks every dialect and counts what it executes.
 
-use super::proto::{self, bytes, find, message, number, text};
+use super::proto::{find, frames};
 use crate::support::http1::{self, Framing, Reader};
 use crate::support::loopback;
+use crate::support::proto::{encode, framed, method_of};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use portcullis::a2a::{Operation, Version, wire};
@@ -105,14 +106,14 @@ fn http_answer(line: &str, body: &[u8], executed: &AtomicU64) -> (&'static str, 
         let task = ["taskId", "id"].iter().find_map(|k| params[*k].as_str());
         let result = result(spelling.version, spelling.operation, task, number, true);
         let whole = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
-        return framed(spelling.operation, &whole);
+        return in_media(spelling.operation, &whole);
     }
     let (version, operation, task) = rest_operation(method, path.strip_prefix("/rest").unwrap());
     let result = result(version, operation, task.as_deref(), number, false);
-    framed(operation, &result)
+    in_media(operation, &result)
 }
 
-fn framed(operation: Operation, value: &Value) -> (&'static str, String) {
+fn in_media(operation: Operation, value: &Value) -> (&'static str, String) {
     match operation.is_streaming() {
         true => ("text/event-stream", format!("data: {value}\n\n")),
         false => ("application/json", value.to_string()),
@@ -239,13 +240,13 @@ async fn answer_grpc(
         body.extend_from_slice(&piece);
     }
     let number = executed.fetch_add(1, Ordering::SeqCst);
-    let reply = grpc_reply(&path, proto::frames(&body)[0], number);
+    let reply = grpc_reply(&path, frames(&body)[0], number);
     let head = Response::builder()
         .header("content-type", "application/grpc")
         .body(())
         .unwrap();
     let mut send = respond.send_response(head, false).unwrap();
-    send.send_data(proto::frame(&reply).into(), false).unwrap();
+    send.send_data(framed(&reply).into(), false).unwrap();
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", HeaderValue::from_static("0"));
     send.send_trailers(trailers).unwrap();
@@ -254,7 +255,8 @@ async fn answer_grpc(
 /// Field numbers: `a2a-protocol.md` a.3 and a.4.
 fn grpc_reply(path: &str, request: &[u8], count: u64) -> Vec<u8> {
     let (service, method) = path[1..].split_once('/').unwrap();
-    let old = service == "a2a.v1.A2AService";
+    let package = service.strip_suffix(".A2AService").unwrap();
+    let old = package == "a2a.v1";
     let named = |field| find(request, field).map(|id| String::from_utf8(id.to_vec()).unwrap());
     let fresh = format!("t-{count}");
     let part = |name: Option<String>| name.map(|n| n.split('/').nth(1).unwrap().to_owned());
@@ -268,30 +270,40 @@ fn grpc_reply(path: &str, request: &[u8], count: u64) -> Vec<u8> {
     };
     let task = task.unwrap_or(fresh);
     let whole = |id: &str| {
-        message(&[
-            text(1, id),
-            text(2, &format!("c-{id}")),
-            bytes(3, &number(1, 3)),
+        json!([
+            ["id", id],
+            ["context_id", format!("c-{id}")],
+            ["status", [["state", 3]]]
         ])
     };
     let hook = super::requests::HOOK;
     let config = match old {
-        true => message(&[
-            text(1, &format!("tasks/{task}/pushNotificationConfigs/c-1")),
-            bytes(2, &message(&[text(1, "c-1"), text(2, hook)])),
+        true => json!([
+            ["name", format!("tasks/{task}/pushNotificationConfigs/c-1")],
+            ["push_notification_config", [["id", "c-1"], ["url", hook]]],
         ]),
-        false => message(&[text(2, "c-1"), text(3, &task), text(4, hook)]),
+        false => json!([["id", "c-1"], ["task_id", task], ["url", hook]]),
     };
-    match method {
+    let fields = match method {
         "SendMessage" | "SendStreamingMessage" | "SubscribeToTask" | "TaskSubscription" => {
-            bytes(1, &whole(&task))
+            json!([["task", whole(&task)]])
         }
         "GetTask" | "CancelTask" => whole(&task),
-        "ListTasks" => message(&[bytes(1, &whole("t-of-another")), number(3, 5), number(4, 1)]),
+        "ListTasks" => {
+            json!([
+                ["tasks", whole("t-of-another")],
+                ["page_size", 5],
+                ["total_size", 1]
+            ])
+        }
         "CreateTaskPushNotificationConfig" | "GetTaskPushNotificationConfig" => config,
-        "ListTaskPushNotificationConfigs" | "ListTaskPushNotificationConfig" => bytes(1, &config),
-        "DeleteTaskPushNotificationConfig" => Vec::new(),
-        "GetExtendedAgentCard" | "GetAgentCard" => super::requests::card(old),
+        "ListTaskPushNotificationConfigs" | "ListTaskPushNotificationConfig" => {
+            json!([["configs", config]])
+        }
+        "DeleteTaskPushNotificationConfig" => json!([]),
+        "GetExtendedAgentCard" | "GetAgentCard" => super::requests::card(package),
         other => panic!("{other}"),
-    }
+    };
+    let (_, reply, _) = method_of(package, method).unwrap();
+    encode(package, &reply, &fields)
 }

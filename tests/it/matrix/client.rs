@@ -3,13 +3,12 @@
 use super::proto::{find, frames};
 use super::requests::Spoken;
 use crate::support::client::Client;
-use crate::support::within;
+use crate::support::h2_client::H2Client;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use portcullis::a2a::{Binding, Dialect};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use tokio::net::TcpStream;
 
 /// An answer, in words that all bindings share.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,40 +99,24 @@ async fn over_grpc(
     token: Option<&str>,
     spoken: &Spoken,
 ) -> Said {
-    let stream = TcpStream::connect(gateway).await.unwrap();
-    let (mut sender, connection) = h2::client::handshake(stream).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let mut request = http::Request::builder()
-        .method("POST")
-        .uri(format!("http://{GRPC_HOST}{}", spoken.path))
-        .header("content-type", "application/grpc")
-        .header("te", "trailers")
-        .header("a2a-version", dialect.version.label());
-    if let Some(token) = token {
-        request = request.header("authorization", format!("Bearer {token}"));
-    }
-    let (response, mut body) = sender
-        .send_request(request.body(()).unwrap(), false)
+    let mut client = H2Client::connect(gateway).await;
+    client.call_it(GRPC_HOST);
+    let mut list = vec![
+        ("content-type", "application/grpc".to_owned()),
+        ("te", "trailers".to_owned()),
+        ("a2a-version", dialect.version.label().to_owned()),
+    ];
+    list.extend(token.map(|token| ("authorization", format!("Bearer {token}"))));
+    let response = client
+        .request("POST", &spoken.path, &list, &spoken.body)
+        .await
         .unwrap();
-    body.send_data(spoken.body.clone().into(), true).unwrap();
-    let response = within("a gRPC answer", response).await.unwrap();
-    assert_eq!(response.status(), 200, "a bare HTTP status");
-    let mut fields = response.headers().clone();
-    let mut stream = response.into_body();
-    let mut read = Vec::new();
-    while let Some(piece) = within("a gRPC message", stream.data()).await {
-        let piece = piece.unwrap();
-        let _ = stream.flow_control().release_capacity(piece.len());
-        read.extend_from_slice(&piece);
-    }
-    if let Some(trailers) = within("trailers", stream.trailers()).await.unwrap() {
-        fields.extend(trailers);
-    }
-    drop(sender);
-    connection.abort();
+    assert_eq!(response.status, 200, "a bare HTTP status");
+    let mut fields = response.fields;
+    fields.extend(response.trailers.unwrap_or_default());
     let status: u16 = fields["grpc-status"].to_str().unwrap().parse().unwrap();
     if status == 0 {
-        let messages = frames(&read);
+        let messages = frames(&response.body);
         return Said::Good(json!({"bytes": messages.first().map_or(0, |m| m.len()),
             "task": messages.first().and_then(|m| find(m, 1)).and_then(|t| find_text(t, 1))}));
     }

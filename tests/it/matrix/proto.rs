@@ -1,37 +1,4 @@
-//! Protobuf and gRPC frames, as much as tests write and read.
-
-/// A field of kind string.
-pub fn text(number: u32, value: &str) -> Vec<u8> {
-    bytes(number, value.as_bytes())
-}
-
-/// A field of kind bytes or message.
-pub fn bytes(number: u32, value: &[u8]) -> Vec<u8> {
-    let mut field = varint(u64::from(number << 3 | 2));
-    field.extend(varint(value.len() as u64));
-    field.extend_from_slice(value);
-    field
-}
-
-/// A field of kind varint.
-pub fn number(number: u32, value: u64) -> Vec<u8> {
-    let mut field = varint(u64::from(number << 3));
-    field.extend(varint(value));
-    field
-}
-
-/// Fields one after another.
-pub fn message(fields: &[Vec<u8>]) -> Vec<u8> {
-    fields.concat()
-}
-
-/// One uncompressed gRPC message.
-pub fn frame(message: &[u8]) -> Vec<u8> {
-    let mut frame = vec![0];
-    frame.extend(u32::try_from(message.len()).unwrap().to_be_bytes());
-    frame.extend_from_slice(message);
-    frame
-}
+//! Protobuf and gRPC frames, as much as has to be read.
 
 /// The messages of a gRPC body.
 pub fn frames(mut body: &[u8]) -> Vec<&[u8]> {
@@ -66,19 +33,6 @@ pub fn find(message: &[u8], wanted: u32) -> Option<&[u8]> {
         }
     }
     None
-}
-
-fn varint(mut value: u64) -> Vec<u8> {
-    let mut out = Vec::new();
-    loop {
-        let byte = (value & 0x7f) as u8;
-        value >>= 7;
-        if value == 0 {
-            out.push(byte);
-            return out;
-        }
-        out.push(byte | 0x80);
-    }
 }
 
 fn read_varint(rest: &mut &[u8]) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! Every operation as bytes, in every dialect that spells it.
 
-use super::proto::{bytes, message, text};
+use crate::support::proto::{encode, framed, method_of};
 use portcullis::a2a::{Binding, Dialect, Operation, Version};
 use serde_json::{Value, json};
 
@@ -142,7 +142,6 @@ fn rest(version: Version, operation: Operation, task: &str) -> Option<Spoken> {
 
 fn grpc(version: Version, operation: Operation, task: &str) -> Option<Spoken> {
     let (package, method) = match (version, operation) {
-        (Version::V0_3, Operation::ListTasks) => return None,
         (Version::V0_3, Operation::SubscribeToTask) => ("a2a.v1", "TaskSubscription"),
         (Version::V0_3, Operation::ListTaskPushNotificationConfigs) => {
             ("a2a.v1", "ListTaskPushNotificationConfig")
@@ -151,96 +150,134 @@ fn grpc(version: Version, operation: Operation, task: &str) -> Option<Spoken> {
         (Version::V0_3, other) => ("a2a.v1", other.name()),
         (Version::V1_0, other) => ("lf.a2a.v1", other.name()),
     };
-    let request = match version {
-        Version::V1_0 => request_1_0(operation, task),
-        Version::V0_3 => request_0_3(operation, task),
+    let (message, ..) = method_of(package, method)?;
+    let fields = match version {
+        Version::V1_0 => fields_1_0(operation, task),
+        Version::V0_3 => fields_0_3(operation, task),
     };
-    Some(Spoken {
+    Some(in_grpc(
+        package,
+        method,
+        &encode(package, &message, &fields),
+    ))
+}
+
+/// A message as a call of this method.
+pub fn in_grpc(package: &str, method: &str, message: &[u8]) -> Spoken {
+    Spoken {
         method: "POST",
         path: format!("/{package}.A2AService/{method}"),
         content_type: Some("application/grpc"),
-        body: super::proto::frame(&request),
-    })
-}
-
-/// Field numbers: `a2a-protocol.md` a.3.
-fn request_1_0(operation: Operation, task: &str) -> Vec<u8> {
-    match operation {
-        Operation::SendMessage | Operation::SendStreamingMessage => message(&[bytes(2, &said())]),
-        Operation::GetTask | Operation::CancelTask | Operation::SubscribeToTask => {
-            message(&[text(2, task)])
-        }
-        Operation::ListTasks => message(&[super::proto::number(4, 5)]),
-        Operation::CreateTaskPushNotificationConfig => {
-            message(&[text(2, "c-1"), text(3, task), text(4, HOOK)])
-        }
-        Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
-            message(&[text(2, task), text(3, "c-1")])
-        }
-        Operation::ListTaskPushNotificationConfigs => message(&[text(1, task)]),
-        Operation::GetExtendedAgentCard => Vec::new(),
+        body: framed(message),
     }
 }
 
-/// Field numbers: `a2a-protocol.md` a.4.
-fn request_0_3(operation: Operation, task: &str) -> Vec<u8> {
+fn fields_1_0(operation: Operation, task: &str) -> Value {
+    match operation {
+        Operation::SendMessage | Operation::SendStreamingMessage => {
+            json!([["message", said("parts")]])
+        }
+        Operation::GetTask | Operation::CancelTask | Operation::SubscribeToTask => {
+            json!([["id", task]])
+        }
+        Operation::ListTasks => json!([["page_size", 5]]),
+        Operation::CreateTaskPushNotificationConfig => {
+            json!([["id", "c-1"], ["task_id", task], ["url", HOOK]])
+        }
+        Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
+            json!([["task_id", task], ["id", "c-1"]])
+        }
+        Operation::ListTaskPushNotificationConfigs => json!([["task_id", task]]),
+        Operation::GetExtendedAgentCard => json!([]),
+    }
+}
+
+fn fields_0_3(operation: Operation, task: &str) -> Value {
     let name = format!("tasks/{task}");
     let config = format!("{name}/pushNotificationConfigs/c-1");
     match operation {
-        Operation::SendMessage | Operation::SendStreamingMessage => message(&[bytes(1, &said())]),
+        Operation::SendMessage | Operation::SendStreamingMessage => {
+            json!([["request", said("content")]])
+        }
         Operation::GetTask | Operation::CancelTask | Operation::SubscribeToTask => {
-            message(&[text(1, &name)])
+            json!([["name", name]])
         }
-        Operation::CreateTaskPushNotificationConfig => {
-            let inner = message(&[text(1, "c-1"), text(2, HOOK)]);
-            let outer = message(&[text(1, &config), bytes(2, &inner)]);
-            message(&[text(1, &name), text(2, "c-1"), bytes(3, &outer)])
-        }
-        Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
-            message(&[text(1, &config)])
-        }
-        Operation::ListTaskPushNotificationConfigs => message(&[text(1, &name)]),
-        Operation::ListTasks | Operation::GetExtendedAgentCard => Vec::new(),
-    }
-}
-
-/// A message of the user with one text part, in both packages.
-fn said() -> Vec<u8> {
-    let part = message(&[text(1, "hello")]);
-    message(&[text(1, "m-1"), super::proto::number(4, 1), bytes(5, &part)])
-}
-
-/// The extended card as a message; `old` is 0.3's shape.
-pub fn card(old: bool) -> Vec<u8> {
-    let skill = message(&[
-        text(1, "hello"),
-        text(2, "hello"),
-        text(3, "greets"),
-        text(4, "x"),
-    ]);
-    let common = message(&[
-        text(1, "polyglot"),
-        text(2, "speaks every dialect"),
-        text(5, "1"),
-        text(10, "text/plain"),
-        text(11, "text/plain"),
-        bytes(12, &skill),
-    ]);
-    let flags = [super::proto::number(1, 1), super::proto::number(2, 1)].concat();
-    let address = "http://polyglot.example/rpc";
-    match old {
-        true => message(&[
-            common,
-            text(3, address),
-            bytes(7, &flags),
-            super::proto::number(13, 1),
-            text(14, "JSONRPC"),
-            text(16, "0.3.0"),
+        Operation::CreateTaskPushNotificationConfig => json!([
+            ["parent", name],
+            ["config_id", "c-1"],
+            [
+                "config",
+                [
+                    ["name", config],
+                    ["push_notification_config", [["id", "c-1"], ["url", HOOK]]],
+                ]
+            ],
         ]),
-        false => {
-            let interface = message(&[text(1, address), text(2, "JSONRPC"), text(4, "1.0")]);
-            let flags = message(&[flags, super::proto::number(4, 1)]);
-            message(&[common, bytes(3, &interface), bytes(7, &flags)])
+        Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
+            json!([["name", config]])
         }
+        Operation::ListTaskPushNotificationConfigs => json!([["parent", name]]),
+        Operation::ListTasks | Operation::GetExtendedAgentCard => json!([]),
     }
+}
+
+/// A message of the user with one text part; `parts` is what its version calls them.
+fn said(parts: &str) -> Value {
+    json!([
+        ["message_id", "m-1"],
+        ["role", 1],
+        [parts, [["text", "hello"]]]
+    ])
+}
+
+/// The extended card, in the shape of the package.
+pub fn card(package: &str) -> Value {
+    let skill = json!([
+        ["id", "hello"],
+        ["name", "hello"],
+        ["description", "greets"],
+        ["tags", "x"]
+    ]);
+    let address = "http://polyglot.example/rpc";
+    let mut card = json!([
+        ["name", "polyglot"],
+        ["description", "speaks every dialect"],
+        ["version", "1"],
+        ["default_input_modes", "text/plain"],
+        ["default_output_modes", "text/plain"],
+        ["skills", skill],
+    ]);
+    let own = match package {
+        "a2a.v1" => json!([
+            ["url", address],
+            ["preferred_transport", "JSONRPC"],
+            ["protocol_version", "0.3.0"],
+            ["supports_authenticated_extended_card", true],
+            [
+                "capabilities",
+                [["streaming", true], ["push_notifications", true]]
+            ],
+        ]),
+        _ => json!([
+            [
+                "supported_interfaces",
+                [
+                    ["url", address],
+                    ["protocol_binding", "JSONRPC"],
+                    ["protocol_version", "1.0"]
+                ]
+            ],
+            [
+                "capabilities",
+                [
+                    ["streaming", true],
+                    ["push_notifications", true],
+                    ["extended_agent_card", true]
+                ]
+            ],
+        ]),
+    };
+    let all = card.as_array_mut().unwrap();
+    all.extend(own.as_array().unwrap().iter().cloned());
+    card
 }
