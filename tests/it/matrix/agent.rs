@@ -9,8 +9,7 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use portcullis::a2a::{Operation, Version, wire};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
@@ -21,8 +20,21 @@ pub struct Polyglot {
     pub http: SocketAddr,
     /// gRPC without TLS.
     pub grpc: SocketAddr,
-    executed: Arc<AtomicU64>,
+    executed: Arc<Executed>,
     tasks: [JoinHandle<()>; 2],
+}
+
+/// What it executed: path and body of each request, its card's own left out.
+#[derive(Default)]
+struct Executed(Mutex<Vec<(String, Vec<u8>)>>);
+
+impl Executed {
+    /// Notes one more; how many there were before.
+    fn note(&self, path: &str, body: &[u8]) -> u64 {
+        let mut all = self.0.lock().unwrap();
+        all.push((path.to_owned(), body.to_vec()));
+        all.len() as u64 - 1
+    }
 }
 
 impl Polyglot {
@@ -32,7 +44,7 @@ impl Polyglot {
             TcpListener::bind(loopback()).await.unwrap(),
         ];
         let [http, grpc] = [0, 1].map(|i: usize| listeners[i].local_addr().unwrap());
-        let executed = Arc::new(AtomicU64::new(0));
+        let executed = Arc::new(Executed::default());
         let [over_http, over_grpc] = listeners;
         let tasks = [
             tokio::spawn(accept(over_http, executed.clone(), serve_http)),
@@ -48,7 +60,12 @@ impl Polyglot {
 
     /// Operations executed so far; its card is none.
     pub fn executed(&self) -> u64 {
-        self.executed.load(Ordering::SeqCst)
+        self.executed.0.lock().unwrap().len() as u64
+    }
+
+    /// Path and body of the last one.
+    pub fn last(&self) -> (String, Vec<u8>) {
+        self.executed.0.lock().unwrap().last().unwrap().clone()
     }
 }
 
@@ -60,9 +77,9 @@ impl Drop for Polyglot {
     }
 }
 
-async fn accept<F, R>(listener: TcpListener, executed: Arc<AtomicU64>, serve: F)
+async fn accept<F, R>(listener: TcpListener, executed: Arc<Executed>, serve: F)
 where
-    F: Fn(TcpStream, Arc<AtomicU64>) -> R,
+    F: Fn(TcpStream, Arc<Executed>) -> R,
     R: Future<Output = ()> + Send + 'static,
 {
     let mut connections = JoinSet::new();
@@ -71,7 +88,7 @@ where
     }
 }
 
-async fn serve_http(stream: TcpStream, executed: Arc<AtomicU64>) {
+async fn serve_http(stream: TcpStream, executed: Arc<Executed>) {
     let mut reader = Reader::new(stream);
     while let Ok(Some(head)) = reader.head().await {
         let (line, fields) = http1::parse_head(&head);
@@ -92,13 +109,13 @@ async fn serve_http(stream: TcpStream, executed: Arc<AtomicU64>) {
     }
 }
 
-fn http_answer(line: &str, body: &[u8], executed: &AtomicU64) -> (&'static str, String) {
+fn http_answer(line: &str, body: &[u8], executed: &Executed) -> (&'static str, String) {
     let mut parts = line.split(' ');
     let (method, path) = (parts.next().unwrap(), parts.next().unwrap());
     if path.starts_with("/.well-known/") {
         return ("application/json", card().to_string());
     }
-    let number = executed.fetch_add(1, Ordering::SeqCst);
+    let number = executed.note(path, body);
     if path == "/rpc" {
         let asked: Value = serde_json::from_slice(body).unwrap();
         let spelling = wire::json_rpc(asked["method"].as_str().unwrap()).unwrap();
@@ -127,6 +144,7 @@ fn rest_operation(method: &str, path: &str) -> (Version, Operation, Option<Strin
         Some(rest) => (Version::V0_3, rest),
         None => (Version::V1_0, path),
     };
+    let path = path.strip_prefix("/t1").unwrap_or(path);
     let segments: Vec<_> = path.split('/').skip(1).collect();
     let (operation, task) = match (method, segments.as_slice()) {
         ("POST", ["message:send"]) => (Operation::SendMessage, None),
@@ -211,13 +229,14 @@ fn card() -> Value {
         "supportedInterfaces": [{"url": "http://polyglot.example/rpc",
             "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
         "capabilities":
-            {"streaming": true, "pushNotifications": true, "extendedAgentCard": true},
+            {"streaming": true, "pushNotifications": true, "extendedAgentCard": true,
+                "extensions": [{"uri": "urn:portcullis:stamp:1"}]},
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
         "skills": [{"id": "hello", "name": "hello", "description": "greets", "tags": ["x"]}],
     })
 }
 
-async fn serve_grpc(stream: TcpStream, executed: Arc<AtomicU64>) {
+async fn serve_grpc(stream: TcpStream, executed: Arc<Executed>) {
     let Ok(mut connection) = h2::server::handshake(stream).await else {
         return;
     };
@@ -230,7 +249,7 @@ async fn serve_grpc(stream: TcpStream, executed: Arc<AtomicU64>) {
 async fn answer_grpc(
     request: Request<h2::RecvStream>,
     mut respond: h2::server::SendResponse<Bytes>,
-    executed: Arc<AtomicU64>,
+    executed: Arc<Executed>,
 ) {
     let path = request.uri().path().to_owned();
     let mut stream = request.into_body();
@@ -239,7 +258,7 @@ async fn answer_grpc(
         let _ = stream.flow_control().release_capacity(piece.len());
         body.extend_from_slice(&piece);
     }
-    let number = executed.fetch_add(1, Ordering::SeqCst);
+    let number = executed.note(&path, &body);
     let reply = grpc_reply(&path, frames(&body)[0], number);
     let head = Response::builder()
         .header("content-type", "application/grpc")

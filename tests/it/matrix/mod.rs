@@ -9,13 +9,14 @@ mod agent;
 mod client;
 mod proto;
 mod requests;
+mod splices;
 
 use crate::support::gateway::{Gateway, Setup};
 use crate::support::issuer::{DevAlgorithm, Grant, Issuer};
 use agent::Polyglot;
 use client::{GRPC_HOST, ROUTE, Said, send};
 use portcullis::a2a::{Binding, Dialect, Operation, Version};
-use requests::spoken;
+use requests::{Spoken, spoken};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -58,6 +59,11 @@ struct Stand {
 
 impl Stand {
     async fn new() -> Stand {
+        Stand::with(|yaml| yaml).await
+    }
+
+    /// With a gateway file that is changed by `edit`.
+    async fn with(edit: impl Fn(String) -> String) -> Stand {
         let agent = Polyglot::start().await;
         let issuer = Issuer::new(DevAlgorithm::Es256);
         let entry = issuer.yaml_entry(
@@ -88,7 +94,7 @@ audit: {{journal: {{dir: journal}}}}
         );
         let files = [("policy.yaml", POLICY), ("corp.jwks.json", &issuer.jwks())];
         let setup = Setup {
-            yaml: &yaml,
+            yaml: &edit(yaml),
             files: &files,
             clock: None,
         };
@@ -136,10 +142,20 @@ audit: {{journal: {{dir: journal}}}}
         situation: Situation,
         task: &str,
     ) -> (Said, Vec<Value>) {
-        let before = self.gateway.journal.records().len();
         let request = spoken(dialect, operation, task).unwrap();
-        let token = self.token(situation);
-        let said = send(self.gateway.address, dialect, token.as_deref(), &request).await;
+        self.asked(dialect, &request, self.token(situation).as_deref())
+            .await
+    }
+
+    /// The same of any request.
+    async fn asked(
+        &self,
+        dialect: Dialect,
+        request: &Spoken,
+        token: Option<&str>,
+    ) -> (Said, Vec<Value>) {
+        let before = self.gateway.journal.records().len();
+        let said = send(self.gateway.address, dialect, token, request).await;
         let records = self
             .gateway
             .journal
