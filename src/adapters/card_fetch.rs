@@ -25,6 +25,8 @@ const TOTAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The HTTP client for cards.
 pub struct CardFetcher {
     client: Client,
+    /// Whom to trust for key sets; `None` for the machine's authorities.
+    key_sets: Option<ClientConfig>,
     connect: Duration,
     total: Duration,
 }
@@ -69,20 +71,30 @@ impl CardFetcher {
             .map_err(|error| CardFetcherError(error.to_string()))?
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
-        let client = plain_mannered(tls, connect, total)
+        let client = plain_mannered(Some(tls), connect, total)
             .build()
             .map_err(|error| CardFetcherError(error.to_string()))?;
         Ok(CardFetcher {
             client,
+            key_sets: None,
             connect,
             total,
         })
     }
 
+    /// The same with other authorities for the key sets that a card's signature names than the
+    /// machine's.
+    pub fn trusting(self, key_sets: ClientConfig) -> CardFetcher {
+        CardFetcher {
+            key_sets: Some(key_sets),
+            ..self
+        }
+    }
+
     /// The client for an agent's own TLS. It is made for each fetch, of which there are few.
     fn secured(&self, tls: &CardTls) -> Result<Client, FetchFailureKind> {
         let config = ClientConfig::clone(&tls.backend.config);
-        plain_mannered(config, self.connect, self.total)
+        plain_mannered(Some(config), self.connect, self.total)
             .dns_resolver(Arc::new(Whereabouts(tls.host.clone())))
             .https_only(true)
             .build()
@@ -180,7 +192,10 @@ impl CardSource for CardFetcher {
 
     async fn key_set(&self, url: &str, request_id: RequestId) -> Result<Bytes, FetchFailureKind> {
         // Made each time: few agents need it, and a machine without roots must still start.
-        let client = key_set_client(self.connect, self.total)?;
+        let client = plain_mannered(self.key_sets.clone(), self.connect, self.total)
+            .https_only(true)
+            .build()
+            .map_err(|_| FetchFailureKind::Unreachable)?;
         let request = client
             .get(url)
             .header("Portcullis-Purpose", "keys")
@@ -241,25 +256,13 @@ fn decoded(coding: Coding, body: Bytes) -> Result<Bytes, FetchFailureKind> {
     }
 }
 
-/// The client for key sets, which are on hosts of others: it trusts the machine's roots.
-fn key_set_client(connect: Duration, total: Duration) -> Result<Client, FetchFailureKind> {
-    Client::builder()
-        .no_proxy()
-        .https_only(true)
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .referer(false)
-        .pool_max_idle_per_host(0)
-        .connect_timeout(connect)
-        .timeout(total)
-        .build()
-        .map_err(|_| FetchFailureKind::Unreachable)
-}
-
 /// A client that does nothing by itself.
-fn plain_mannered(tls: ClientConfig, connect: Duration, total: Duration) -> ClientBuilder {
-    Client::builder()
-        .tls_backend_preconfigured(tls)
+fn plain_mannered(tls: Option<ClientConfig>, connect: Duration, total: Duration) -> ClientBuilder {
+    let builder = match tls {
+        Some(tls) => Client::builder().tls_backend_preconfigured(tls),
+        None => Client::builder(),
+    };
+    builder
         .http1_only()
         .no_proxy()
         .redirect(redirect::Policy::none())

@@ -3,5 +3,6 @@
 
 mod fetching;
 mod keeping;
+mod key_sets;
 mod rewriting;
 mod signed;

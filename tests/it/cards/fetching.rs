@@ -50,7 +50,7 @@ impl Raw {
     }
 }
 
-fn reply(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+pub fn reply(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let mut reply = format!(
         "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n",
         body.len()
@@ -67,7 +67,7 @@ fn kind(outcome: &FetchOutcome) -> Option<&FetchFailureKind> {
     }
 }
 
-fn id() -> RequestId {
+pub fn id() -> RequestId {
     RequestId::new(&SystemClock::new(), &SystemRandom)
 }
 
