@@ -11,7 +11,7 @@ use portcullis::cli::server::Outside;
 use portcullis::identity::accept;
 use portcullis::pipeline::gate::Ports;
 use portcullis::pipeline::metrics::Metrics;
-use portcullis::pipeline::{Gate, authenticate};
+use portcullis::pipeline::{Gate, Presentation, authenticate};
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -48,7 +48,12 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
     });
     group.bench_function(BenchmarkId::new("cached", name), |b| {
         b.iter(|| {
-            let verified = authenticate(&gate, &live, black_box(&headers), None, PEER);
+            let presentation = Presentation {
+                headers: black_box(&headers),
+                query: None,
+                peer: PEER,
+            };
+            let verified = authenticate(&gate, &live, &presentation);
             assert!(verified.is_ok());
             verified.ok()
         });

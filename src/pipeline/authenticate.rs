@@ -29,6 +29,16 @@ pub struct Verified {
     pub owner: Owner,
 }
 
+/// A request, as far as it says who sends it.
+pub struct Presentation<'a> {
+    /// The header fields.
+    pub headers: &'a HeaderMap,
+    /// The query, without its question mark.
+    pub query: Option<&'a str>,
+    /// The address of the other end of the connection.
+    pub peer: IpAddr,
+}
+
 /// Judges the credential of a request. Never waits: keys come from files.
 ///
 /// # Errors
@@ -36,10 +46,13 @@ pub struct Verified {
 pub fn authenticate(
     gate: &Gate,
     live: &Live,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    peer: IpAddr,
+    presentation: &Presentation<'_>,
 ) -> Result<Arc<Verified>, Rejection> {
+    let Presentation {
+        headers,
+        query,
+        peer,
+    } = *presentation;
     let refuse = |issuer: &str, fault: TokenFault| {
         gate.metrics.auth_failure(issuer, fault.code);
         rejection(fault)

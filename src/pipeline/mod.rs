@@ -33,7 +33,7 @@ pub mod token_cache;
 pub mod webhook;
 
 pub use attempts::{Attempts, Sizes};
-pub use authenticate::{Verified, authenticate};
+pub use authenticate::{Presentation, Verified, authenticate};
 pub use bind::Binder;
 pub use gate::{Gate, Live};
 pub use observe::{Observer, ReplyNote};

@@ -12,7 +12,7 @@ use crate::a2a::Fault;
 use crate::a2a::card;
 use crate::config::snapshot::{Agent, Listener};
 use crate::pipeline::admit::{Admission, Asking, admit, admit_backend, body_hash, enter};
-use crate::pipeline::authenticate::authenticate;
+use crate::pipeline::authenticate::{Presentation, authenticate};
 use crate::pipeline::cards::CardView;
 use crate::pipeline::locate::{Knock, Place, is_our_host, locate};
 use crate::pipeline::metrics::Phase;
@@ -116,14 +116,13 @@ async fn serve_caller(
     let began = recorder.elapsed();
     let head = session.req_header();
     let query = query_of(head.raw_path()).map_err(Failure::Rejected)?;
-    let verified = authenticate(
-        &app.gate,
-        &recorder.live,
-        &head.headers,
+    let presentation = Presentation {
+        headers: &head.headers,
         query,
-        recorder.peer(),
-    )
-    .map_err(Failure::Rejected)?;
+        peer: recorder.peer(),
+    };
+    let verified =
+        authenticate(&app.gate, &recorder.live, &presentation).map_err(Failure::Rejected)?;
     recorder.phase(Phase::Authenticate, began);
     recorder.verified = Some(verified.clone());
     enter(recorder, &verified, &place).map_err(Failure::Rejected)?;

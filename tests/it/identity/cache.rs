@@ -11,7 +11,7 @@ use portcullis::adapters::random::SystemRandom;
 use portcullis::config;
 use portcullis::pipeline::gate::{Gate, Ports};
 use portcullis::pipeline::metrics::Metrics;
-use portcullis::pipeline::{Challenge, Rejection, Verified, authenticate};
+use portcullis::pipeline::{Challenge, Presentation, Rejection, Verified, authenticate};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +86,7 @@ impl Stand {
     fn judge_case(&self, case: &Case) -> (HeaderMap, Result<Arc<Verified>, Rejection>) {
         let headers = case.headers().unwrap_or_default();
         let live = self.gate.live();
-        let judged = authenticate(&self.gate, &live, &headers, case.query(), PEER);
+        let judged = authenticate(&self.gate, &live, &from_peer(&headers, case.query()));
         (headers, judged)
     }
 
@@ -162,7 +162,7 @@ fn a_new_generation_begins_empty_and_a_removed_key_is_a_revoked_one() {
     assert_eq!(stand.judge("tr-001").unwrap_err().code, "unknown_kid");
     // A request that began before the reload keeps its generation.
     let headers = stand.world.case("tr-001").headers().unwrap();
-    assert!(authenticate(&stand.gate, &before, &headers, None, PEER).is_ok());
+    assert!(authenticate(&stand.gate, &before, &from_peer(&headers, None)).is_ok());
     stand.reload(&stand.world.jwks["A"]["default"]);
     stand.judge("tr-001").unwrap();
 }
@@ -270,5 +270,13 @@ fn each_kind_of_refusal_has_its_reply() {
             (fault, challenge, retry),
             "{id}"
         );
+    }
+}
+
+fn from_peer<'a>(headers: &'a HeaderMap, query: Option<&'a str>) -> Presentation<'a> {
+    Presentation {
+        headers,
+        query,
+        peer: PEER,
     }
 }
