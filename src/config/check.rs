@@ -114,11 +114,6 @@ impl Reader<'_> {
         if let Some(version) = fields.get("version") {
             version_1(&version);
         }
-        let listeners = fields
-            .get("listeners")
-            .map(|v| listeners::read(&v, self.capture))
-            .unwrap_or_default();
-        let admin = self.admin(root, fields.get("admin"), &listeners);
         let issuers = fields
             .get("issuers")
             .map(|v| issuers::read(&v, self.capture));
@@ -135,6 +130,14 @@ impl Reader<'_> {
         if self.running.is_some_and(|r| r.keys != keys) {
             restart(place.as_ref().unwrap_or(root), "where our own keys are");
         }
+        let listeners = fields
+            .get("listeners")
+            .map(|v| {
+                let issuers = issuers.as_deref().unwrap_or_default();
+                listeners::read(&v, self.capture, issuers, &keys)
+            })
+            .unwrap_or_default();
+        let admin = self.admin(root, fields.get("admin"), &listeners);
         let agents = fields
             .get("agents")
             .map(|v| {

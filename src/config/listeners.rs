@@ -4,15 +4,23 @@ use super::address::{parse_url, split_host};
 use super::capture::Capture;
 use super::check::{name_of, unique};
 use super::path::canonical;
-use super::snapshot::Listener;
+use super::snapshot::{Listener, SigningKeys};
 use super::{document, tls};
+use crate::identity::issuer::IssuerConfig;
+use crate::identity::resource::{Facts, Resources};
+use crate::identity::signing_key::KEY_SET;
 use crate::source::{Mapping, Value, codes};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Reads all listeners.
-pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<Listener>> {
+pub(super) fn read(
+    value: &Value<'_, '_>,
+    capture: &Capture,
+    issuers: &[Arc<IssuerConfig>],
+    keys: &SigningKeys,
+) -> Vec<Arc<Listener>> {
     let mut names = HashMap::new();
     let mut listeners: Vec<Arc<Listener>> = Vec::new();
     for entry in value.list().unwrap_or_default() {
@@ -62,10 +70,16 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<Listener
             .and_then(|v| tls::listener(v, client_ca.as_ref(), capture));
         let h2c = fields.get("h2c").and_then(|v| v.boolean());
         excluded(&fields, place.is_some(), h2c);
+        let public_url = public_url.map(|(origin, _)| origin).unwrap_or_default();
+        let facts = Facts {
+            key_set: keys.card_file().map(|_| KEY_SET),
+            client_certificates: tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()),
+        };
         listeners.push(Arc::new(Listener {
             name,
             bind: bind.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))),
-            public_url: public_url.map(|(origin, _)| origin).unwrap_or_default(),
+            resources: Resources::of(&public_url, issuers, &facts),
+            public_url,
             hosts,
             plaintext,
             tls,

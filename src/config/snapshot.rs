@@ -6,6 +6,7 @@ use super::route::Routes;
 use crate::a2a::skill_rules::SkillRules;
 use crate::identity::issuer::{Algorithm, IssuerConfig};
 use crate::identity::keys::KeySet;
+use crate::identity::resource::Resources;
 use crate::policy::PolicySet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -105,6 +106,8 @@ pub struct Listener {
     pub h2c: bool,
     /// Where load balancers ask whether we are ready; canonical.
     pub health_path: Option<Box<str>>,
+    /// Audiences of ours on its origin, where callers learn who gives them tokens.
+    pub resources: Resources,
     /// Origins whose pages may call from browsers, exactly as browsers send them.
     pub cors: Vec<Box<str>>,
 }

@@ -14,6 +14,7 @@ mod header;
 pub mod issuer;
 pub mod keys;
 pub mod principal;
+pub mod resource;
 pub mod signing_key;
 mod token;
 pub mod transport;

@@ -8,6 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use std::fmt;
 
+/// Where the public parts of our own keys are (RFC 7517).
+pub const KEY_SET: &str = "/.well-known/jwks.json";
+
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
 

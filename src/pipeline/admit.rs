@@ -7,7 +7,7 @@ use super::relate::{Offered, Related, Unrelated, relate, release, unavailable};
 use super::skill::{Circumstances, resolve};
 use super::tenant::{TenantRefused, settle};
 use super::webhook::{screen, sets_webhook};
-use super::{Challenge, Permit, Recorder, Rejection, Rework, ScopeHint};
+use super::{Challenge, Permit, Recorder, Rejection, Rework};
 use crate::a2a::card::Interface;
 use crate::a2a::head::extensions_header;
 use crate::a2a::splice::{self, Insertions, Stamp, Unspliced, splice};
@@ -73,6 +73,7 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
         | Place::Backend { .. } => Grant::Full,
         Place::Card(_)
         | Place::KeySet
+        | Place::ResourceMetadata(_)
         | Place::NoCard
         | Place::Health(_)
         | Place::Unserved { .. }
@@ -86,13 +87,9 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
             _ => Ok(()),
         };
     }
-    let hint = match needs {
-        Grant::Agent => ScopeHint::Agent,
-        Grant::Full => ScopeHint::Full,
-    };
     let rejection = Rejection::plain(Fault::InsufficientScope, "insufficient_scope");
     Err(Rejection {
-        challenge: Challenge::InsufficientScope(hint),
+        challenge: Challenge::InsufficientScope(needs),
         ..rejection
     })
 }

@@ -5,6 +5,7 @@
 
 use super::{Live, Rejection};
 use crate::a2a::card::Interface;
+use crate::a2a::card::serve::Document;
 use crate::a2a::{
     Binding, Dialect, Fault, ReadRules, Versions, dialect_of_unserved, is_served, wire,
 };
@@ -36,8 +37,7 @@ fn versions_of(agent: &Agent, interface: &Interface) -> Versions {
     }
 }
 
-/// Where the public parts of our own keys are (RFC 7517).
-pub const KEY_SET: &str = "/.well-known/jwks.json";
+pub use crate::identity::signing_key::KEY_SET;
 
 /// What a path leads to.
 #[derive(Debug, Clone)]
@@ -46,6 +46,8 @@ pub enum Place {
     Card(Arc<Agent>),
     /// The public parts of our own keys; needs no token.
     KeySet,
+    /// The metadata of one of the listener's audiences (RFC 9728); needs no token.
+    ResourceMetadata(Document),
     /// Where a card would be, under no route or of an agent that does not publish it: the same 404
     /// to everybody (I-6).
     NoCard,
@@ -89,7 +91,9 @@ impl Place {
     /// The surface, for records and metrics.
     pub fn surface(&self) -> Surface {
         match self {
-            Place::Card(_) | Place::KeySet | Place::NoCard => Surface::Card,
+            Place::Card(_) | Place::KeySet | Place::ResourceMetadata(_) | Place::NoCard => {
+                Surface::Card
+            }
             Place::Interface { .. } | Place::NotReady(_) => Surface::Agent,
             Place::Health(_) => Surface::Health,
             Place::Backend { .. } => Surface::Backend,
@@ -106,7 +110,7 @@ impl Place {
             | Place::Health(agent)
             | Place::NotReady(agent)
             | Place::Unserved { agent, .. } => Some(agent),
-            Place::KeySet | Place::NoCard | Place::Nowhere => None,
+            Place::KeySet | Place::ResourceMetadata(_) | Place::NoCard | Place::Nowhere => None,
         }
     }
 }
@@ -138,7 +142,7 @@ pub fn locate(live: &Live, knock: &Knock<'_>) -> Result<Located, Rejection> {
     let text = std::str::from_utf8(target).map_err(|_| bad_path("path_not_utf8"))?;
     let path = canonical(text).map_err(|fault| bad_path(code_of(fault)))?;
     Ok(Located {
-        place: behind_door(live, knock, &path).unwrap_or_else(|| place(live, knock.method, &path)),
+        place: behind_door(live, knock, &path).unwrap_or_else(|| place(live, knock, &path)),
         path: path.as_str().into(),
     })
 }
@@ -205,10 +209,14 @@ fn grpc_place(live: &Live, agent: &Arc<Agent>, path: &str) -> Option<Place> {
     Some(Place::Nowhere)
 }
 
-fn place(live: &Live, method: &Method, path: &CanonicalPath<'_>) -> Place {
+fn place(live: &Live, knock: &Knock<'_>, path: &CanonicalPath<'_>) -> Place {
+    let method = knock.method;
     let reads = *method == Method::GET || *method == Method::HEAD;
     if reads && path.as_str() == KEY_SET && live.snapshot.keys.card_file().is_some() {
         return Place::KeySet;
+    }
+    if reads && let Some(resource) = knock.listener.resources.described_at(path.as_str()) {
+        return Place::ResourceMetadata(resource.document.clone());
     }
     let Some((agent, rest)) = live.snapshot.routes.match_agent(path) else {
         return match reads && is_card_name(path.as_str()) {

@@ -40,7 +40,7 @@ pub use observe::{Observer, ReplyNote};
 pub use own_keys::OwnKeys;
 pub use permit::Permit;
 pub use recorder::Recorder;
-pub use rejection::{Challenge, Rejection, ScopeHint};
+pub use rejection::{Challenge, Guidance, Rejection};
 pub use relate::{Related, Unrelated, relate};
 pub use request_id::RequestId;
 pub use rework::Rework;

@@ -1,6 +1,8 @@
 //! [`Rejection`]: what a caller gets instead of the agent's answer, and the private reason beside it.
 
 use crate::a2a::{Dialect, Fault};
+use crate::identity::issuer::Grant;
+use crate::identity::resource::Resource;
 
 /// Our refusal of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,36 +38,42 @@ pub enum Challenge {
     InvalidRequest,
     /// The token is not accepted.
     InvalidToken,
-    /// The token lacks the grant; the scope is named by the surface.
-    InsufficientScope(ScopeHint),
+    /// The token lacks the grant; this is the one that the surface needs.
+    InsufficientScope(Grant),
 }
 
-/// Which grant would have been needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScopeHint {
-    /// The agent surface.
-    Agent,
-    /// The backend and admin surfaces.
-    Full,
+/// What the configuration adds to a challenge.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Guidance<'a> {
+    /// The resource that was asked for, if it has metadata (RFC 9728 section 5.1).
+    pub resource: Option<&'a Resource>,
+    /// The scope that would have given the grant, where the caller's issuer has one.
+    pub scope: Option<&'a str>,
 }
 
 impl Challenge {
-    /// The header's value; constant, nothing of the request is in it.
-    pub fn value(self) -> Option<&'static str> {
-        match self {
-            Challenge::None => None,
-            Challenge::Bearer => Some(r#"Bearer realm="portcullis""#),
-            Challenge::InvalidRequest => {
-                Some(r#"Bearer realm="portcullis", error="invalid_request""#)
-            }
-            Challenge::InvalidToken => Some(r#"Bearer realm="portcullis", error="invalid_token""#),
-            Challenge::InsufficientScope(ScopeHint::Agent) => {
-                Some(r#"Bearer realm="portcullis", error="insufficient_scope", scope="agent""#)
-            }
-            Challenge::InsufficientScope(ScopeHint::Full) => {
-                Some(r#"Bearer realm="portcullis", error="insufficient_scope", scope="full""#)
+    /// The header's value, made of constants and configuration: nothing of the request is in it.
+    pub fn value(self, guidance: Guidance<'_>) -> Option<String> {
+        let (error, scope) = match self {
+            Challenge::None => return None,
+            Challenge::Bearer => (None, None),
+            Challenge::InvalidRequest => (Some("invalid_request"), None),
+            Challenge::InvalidToken => (Some("invalid_token"), None),
+            Challenge::InsufficientScope(_) => (Some("insufficient_scope"), guidance.scope),
+        };
+        let metadata = guidance.resource.map(|resource| &*resource.metadata_url);
+        let mut value = String::from(r#"Bearer realm="portcullis""#);
+        for (name, text) in [
+            ("error", error),
+            ("scope", scope),
+            ("resource_metadata", metadata),
+        ] {
+            // What is quoted has neither quotes nor backslashes: both are kept out of it.
+            if let Some(text) = text {
+                value.extend([", ", name, "=\"", text, "\""]);
             }
         }
+        Some(value)
     }
 }
 

@@ -2,13 +2,14 @@
 
 use super::limits::{Connections, MAX_HEAD_BYTES, STUCK_CALLER, check_h2_head, check_head};
 use super::links::Links;
-use super::serve::serve;
+use super::serve::{path_of, serve};
 use super::{Stopping, body, reply};
 use crate::a2a::Fault;
 use crate::audit::record::Ended;
 use crate::config::snapshot::Listener;
+use crate::identity::resource::scope_for;
 use crate::pipeline::recorder::Arrival;
-use crate::pipeline::{Gate, Live, Recorder, Rejection};
+use crate::pipeline::{Challenge, Gate, Guidance, Live, Recorder, Rejection};
 use async_trait::async_trait;
 use http::Method;
 use http::header::TRANSFER_ENCODING;
@@ -214,8 +215,7 @@ impl App {
                     // Where a refused body ends is not worth a doubt.
                     session.set_keepalive(None);
                 }
-                let (status, sent) =
-                    reply::reject(session, recorder.request_id.as_str(), &rejection).await;
+                let (status, sent) = self.reject(session, recorder, &rejection).await;
                 recorder.refused(&rejection, status);
                 let lingers = !session.is_http2() && session.get_keepalive().is_none();
                 if sent.is_ok() && lingers && !session.is_body_done() {
@@ -230,10 +230,7 @@ impl App {
                 answer: Some(rejection),
             } => {
                 recorder.ended(ended, whole);
-                reply::reject(session, recorder.request_id.as_str(), &rejection)
-                    .await
-                    .1
-                    .is_ok()
+                self.reject(session, recorder, &rejection).await.1.is_ok()
             }
             Failure::Ended {
                 ended,
@@ -250,6 +247,38 @@ impl App {
         }
     }
 
+    /// Answers a refusal, and says to callers without a good token where they get one.
+    async fn reject(
+        &self,
+        session: &mut ServerSession,
+        recorder: &Recorder,
+        rejection: &Rejection,
+    ) -> (u16, Result<(), Box<pingora::Error>>) {
+        let live = &recorder.live;
+        let path = std::str::from_utf8(path_of(session.req_header().raw_path()));
+        let issuer = recorder
+            .verified
+            .as_ref()
+            .and_then(|verified| live.snapshot.issuers.get(verified.principal.issuer_index));
+        let guidance = Guidance {
+            resource: self
+                .listener(live)
+                .resources
+                .covering(path.unwrap_or_default()),
+            scope: match rejection.challenge {
+                Challenge::InsufficientScope(grant) => {
+                    issuer.and_then(|issuer| scope_for(issuer, grant))
+                }
+                Challenge::None
+                | Challenge::Bearer
+                | Challenge::InvalidRequest
+                | Challenge::InvalidToken => None,
+            },
+        };
+        let id = recorder.request_id;
+        reply::reject(session, id.as_str(), rejection, guidance).await
+    }
+
     async fn panicked(&self, session: &mut ServerSession, recorder: &mut Recorder) -> bool {
         tracing::error!(
             request_id = recorder.request_id.as_str(),
@@ -259,7 +288,7 @@ impl App {
         session.set_keepalive(None);
         if session.response_written().is_none() {
             let rejection = Rejection::plain(Fault::Internal, "panic");
-            let _ = reply::reject(session, recorder.request_id.as_str(), &rejection).await;
+            let _ = self.reject(session, recorder, &rejection).await;
         }
         false
     }

@@ -5,7 +5,7 @@ use super::headers::REQUEST_ID;
 use super::trailers::{is_bodiless, is_trailers_only, of_status, write_head};
 use crate::a2a::grpc::is_grpc;
 use crate::a2a::{Dialect, render, render_with_status};
-use crate::pipeline::Rejection;
+use crate::pipeline::{Guidance, Rejection};
 use bytes::Bytes;
 use http::{HeaderValue, header};
 use pingora::http::ResponseHeader;
@@ -73,6 +73,7 @@ pub async fn reject(
     session: &mut ServerSession,
     request_id: &str,
     rejection: &Rejection,
+    guidance: Guidance<'_>,
 ) -> (u16, Result<(), Box<pingora::Error>>) {
     // What is refused before it is read has no dialect yet, but a gRPC client reads nothing else.
     let reads_grpc = session.is_http2() && is_grpc(&session.req_header().headers);
@@ -90,11 +91,9 @@ pub async fn reject(
         headers.extend(of_status(grpc));
     }
     headers.push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
-    if let Some(challenge) = rejection.challenge.value() {
-        headers.push((
-            header::WWW_AUTHENTICATE,
-            HeaderValue::from_static(challenge),
-        ));
+    let challenge = rejection.challenge.value(guidance);
+    if let Some(value) = challenge.and_then(|value| HeaderValue::try_from(value).ok()) {
+        headers.push((header::WWW_AUTHENTICATE, value));
     }
     if let Some(methods) = rejection.allow {
         headers.push((header::ALLOW, HeaderValue::from_static(methods)));

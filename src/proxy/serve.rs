@@ -70,6 +70,10 @@ pub async fn serve(
         Place::Card(agent) => serve_card(session, recorder, &agent).await,
         Place::Health(agent) => health::serve(app, session, recorder, &agent).await,
         Place::KeySet => serve_key_set(app, session, recorder).await,
+        Place::ResourceMetadata(document) => {
+            recorder.card_served("resource_metadata");
+            serve_document(session, recorder, &document, app.gate.started / 1000).await
+        }
         Place::NoCard => Err(refuse(Fault::NoSuchPath, "no_such_card")),
         place => serve_caller(app, session, recorder, place).await,
     }
@@ -178,6 +182,7 @@ async fn serve_caller(
         }
         Place::Card(_)
         | Place::KeySet
+        | Place::ResourceMetadata(_)
         | Place::NoCard
         | Place::Health(_)
         | Place::NotReady(_)
@@ -263,7 +268,7 @@ fn refuse(fault: Fault, code: &'static str) -> Failure {
 
 /// The path of a request target in origin or absolute form, without its query. What has neither
 /// form is no path, and is refused as one.
-fn path_of(target: &[u8]) -> &[u8] {
+pub(super) fn path_of(target: &[u8]) -> &[u8] {
     let (path, absolute) = match absolute_form(target) {
         Some((_, rest)) => (rest, true),
         None => (target, false),

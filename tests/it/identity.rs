@@ -4,5 +4,6 @@ mod cache;
 mod corpus;
 mod explaining;
 mod library;
+mod metadata;
 mod mutated;
 mod world;

@@ -73,6 +73,7 @@ pub fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
             bind,
             public_url: public_url.into(),
             hosts: Vec::new(),
+            resources: Default::default(),
             plaintext: true,
             tls: None,
             h2c: false,

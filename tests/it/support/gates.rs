@@ -53,6 +53,7 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
             bind,
             public_url: "http://localhost".into(),
             hosts: Vec::new(),
+            resources: Default::default(),
             plaintext: false,
             tls: None,
             h2c: false,
