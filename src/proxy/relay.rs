@@ -162,10 +162,12 @@ impl Relay<'_> {
                 Step::End => self.agent_done = true,
                 other => {
                     let agent_broke = matches!(other, Step::AgentBroke);
+                    let silent = matches!(other, Step::Silent);
                     match self.interrupted(other) {
                         Some(relayed) if agent_broke => {
                             return self.cut_short(caller, relayed).await;
                         }
+                        Some(relayed) if silent => return self.timed_out(caller, relayed).await,
                         Some(relayed) => return relayed,
                         None => continue,
                     }

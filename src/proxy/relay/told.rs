@@ -50,6 +50,26 @@ impl Relay<'_> {
         relayed
     }
 
+    /// The agent was silent for too long, or the stream is over its time. A stream of gRPC ends with
+    /// a status, between whole messages: a client takes the status for the whole truth about the
+    /// call, where a reset could be anything. Event streams have no such end; those are broken off,
+    /// so that no client takes the end for the stream's own.
+    pub(super) async fn timed_out(
+        &mut self,
+        caller: &mut ServerSession,
+        relayed: Relayed,
+    ) -> Relayed {
+        let speaks = self.header_sent && self.trailers_due && self.may_speak();
+        let sent = speaks
+            && self
+                .last_word(caller, Bytes::new(), Fault::GatewayTimeout, true)
+                .await;
+        Relayed {
+            clean: relayed.clean || sent,
+            ..relayed
+        }
+    }
+
     fn may_speak(&self) -> bool {
         self.event_stream && self.caller_here && !self.amid_event
     }

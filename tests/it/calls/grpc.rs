@@ -1,6 +1,7 @@
 //! gRPC through the whole gateway, in plaintext by prior knowledge (FC-49), in front of an agent
 //! that speaks it at an origin of its own.
 
+mod deadlines;
 mod doors;
 mod refusals;
 
@@ -39,6 +40,17 @@ struct Stand {
 impl Stand {
     /// An agent with this script, behind `grpc`.
     async fn new(grpc: &str, script: impl IntoIterator<Item = H2Act>) -> Stand {
+        Stand::with(grpc, script, POLICY, &[], |yaml| yaml).await
+    }
+
+    /// With another policy, further files, and a gateway file that is changed by `edit`.
+    async fn with(
+        grpc: &str,
+        script: impl IntoIterator<Item = H2Act>,
+        policy: &str,
+        files: &[(&str, &str)],
+        edit: impl FnOnce(String) -> String,
+    ) -> Stand {
         let agent = H2Agent::start(script).await;
         let cards = fake_agent::start().await;
         let issuer = Issuer::new(DevAlgorithm::Es256);
@@ -53,10 +65,12 @@ impl Stand {
         let yaml = yaml(&cards.url(), &issuer)
             .replacen("skills", &interfaces, 1)
             .replacen("http://PUBLIC}", "http://PUBLIC, h2c: true}", 1);
-        let files = [("policy.yaml", POLICY), ("corp.jwks.json", &issuer.jwks())];
+        let jwks = issuer.jwks();
+        let mut all = vec![("policy.yaml", policy), ("corp.jwks.json", &jwks)];
+        all.extend_from_slice(files);
         let gateway = Gateway::start_with(Setup {
-            yaml: &yaml,
-            files: &files,
+            yaml: &edit(yaml),
+            files: &all,
             clock: None,
         })
         .with_cards()
@@ -76,6 +90,19 @@ impl Stand {
     fn token(&self, subject: &str) -> String {
         let claims = json!({"role": "reviewer"});
         self.issuer.token(subject, Grant::Agent, claims)
+    }
+
+    /// The last outcome, once there are `many`.
+    async fn outcome(&self, many: usize) -> Value {
+        let is_outcome = |r: &&Value| r["kind"] == "outcome";
+        let records = self.gateway.journal.until("outcomes", |records| {
+            records.iter().filter(is_outcome).count() >= many
+        });
+        let records = records.await;
+        records
+            .into_iter()
+            .rfind(|r| r["kind"] == "outcome")
+            .unwrap()
     }
 
     async fn client(&self) -> H2Client {

@@ -181,6 +181,12 @@ impl H2Agent {
         }
     }
 
+    /// More of the script.
+    pub fn play(&self, acts: impl IntoIterator<Item = H2Act>) {
+        let script = self.shared.script.lock();
+        script.unwrap_or_else(PoisonError::into_inner).extend(acts);
+    }
+
     /// What it saw so far.
     pub fn counts(&self) -> H2Counts {
         self.shared.note(|counts| counts.clone())

@@ -115,6 +115,7 @@ impl H2Client {
         let connector = TlsConnector::from(Arc::new(config));
         let server = ServerName::try_from(name.to_owned()).unwrap();
         let stream = connector.connect(server, stream).await?;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
         Ok(H2Client::over(stream, "https", name).await)
     }
 
