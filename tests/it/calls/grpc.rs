@@ -3,7 +3,10 @@
 
 mod deadlines;
 mod doors;
+mod extended;
+mod malformed;
 mod refusals;
+mod secured;
 
 use super::yaml;
 use crate::support::fake_agent;
