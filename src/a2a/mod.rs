@@ -28,6 +28,7 @@ mod reply_head;
 mod reply_json;
 mod reply_names;
 mod reply_proto;
+mod reply_push;
 mod reply_rest;
 mod reply_skim;
 pub mod request;

@@ -146,7 +146,8 @@ pub struct Expectation {
 ///
 /// - **Unary**: up to `max_held` bytes the one piece is the whole reply, at the end. Beyond that
 ///   chunks pass as they come, but the one in which the JSON document closes waits for
-///   [`Reader::finish`] and comes with what the whole named.
+///   [`Reader::finish`] and comes with what the whole named. Webhooks never pass so: they may hold
+///   secrets, and it must be known first whose they are.
 /// - **Event stream**: an event comes when its blank line has, with all its lines. Lines that
 ///   stand alone between events (comments) pass when they are whole. Of an event over `max_event`
 ///   all but the blank line passes before it is judged.
@@ -281,7 +282,8 @@ impl Reader {
     /// One of `empty`, `not_json`, `truncated`, `non_json_event`, `not_event_stream`, `bom`,
     /// `not_object`, `too_deep`, `no_result`, `result_and_error`, `bad_result`, `other_version`,
     /// `no_id`, `bad_error`, `bad_jsonrpc`, `bad_id`, `id_mismatch`, `ambiguous`, `not_a_stream`,
-    /// `result_with_error_status`, `error_with_success_status`; in gRPC also `not_protobuf`,
+    /// `result_with_error_status`, `error_with_success_status`, `other_task` (webhooks of two tasks),
+    /// `oversize_reply`; in gRPC also `not_protobuf`,
     /// `compressed_message`, `bad_frame`, `no_message`, `second_message`, `no_grpc_status`,
     /// `bad_grpc_status`, `agent_unauthenticated`.
     pub fn malformed(&self) -> Option<&'static str> {

@@ -8,6 +8,7 @@ use super::operation::{Operation, Version};
 use super::reader::{Event, EventKind, Flaws, Piece};
 use super::reply_errors::{code_of_grpc, code_of_reason, code_of_type};
 use super::reply_proto::{fits, judge};
+use super::reply_push::has_webhooks;
 use super::reply_skim::Skim;
 use super::strict_proto::Kind::{Bytes as Blob, Message as Nested, Text, Varint};
 use super::strict_proto::table::{many, once, open};
@@ -185,6 +186,9 @@ impl GrpcReply {
         let Framed::Part { bytes, first, last } = &frame else {
             return;
         };
+        if *first && has_webhooks(self.operation) && flaws.end("oversize_reply", out) {
+            return;
+        }
         if *first {
             let length = match bytes.get(1..PREFIX) {
                 Some(&[a, b, c, d]) => u64::from(u32::from_be_bytes([a, b, c, d])),

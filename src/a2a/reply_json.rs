@@ -11,6 +11,7 @@ use super::operation::{Operation, Version};
 use super::reader::{ArtifactNote, Event};
 use super::reply_facts::{ErrorFacts, ExpectedId, Facts, has_work};
 use super::reply_names::{KEY_ROOM, Name, Payload, Place};
+use super::reply_push::{NAME_ROOM, has_webhooks};
 
 /// Longest task or context id that is bound.
 const ID_ROOM: usize = 4096;
@@ -82,10 +83,10 @@ impl Asked {
                 | Operation::SendStreamingMessage
                 | Operation::SubscribeToTask => Place::Choice,
                 Operation::GetTask | Operation::CancelTask => Place::WholeTask,
-                Operation::ListTasks
-                | Operation::CreateTaskPushNotificationConfig
+                Operation::CreateTaskPushNotificationConfig
                 | Operation::GetTaskPushNotificationConfig
-                | Operation::ListTaskPushNotificationConfigs
+                | Operation::ListTaskPushNotificationConfigs => Place::PushReply,
+                Operation::ListTasks
                 | Operation::DeleteTaskPushNotificationConfig
                 | Operation::GetExtendedAgentCard => Place::Plain,
             },
@@ -177,6 +178,11 @@ impl Probe {
         self.read += at as u64;
     }
 
+    /// Whether what the response names must be known before any of it may leave.
+    pub(super) fn is_only_whole(&self) -> bool {
+        has_webhooks(self.path.asked.operation)
+    }
+
     /// Judges the response, which has ended.
     pub(super) fn conclude(&mut self) -> Result<Event, &'static str> {
         match self.flaw {
@@ -231,9 +237,14 @@ impl Path {
         let value = match (place, name) {
             (Place::Envelope, Name::Id) => self.asked.id().map_or(0, ExpectedId::room),
             (
-                Place::Result | Place::WholeTask | Place::Payload(_),
+                Place::Result
+                | Place::WholeTask
+                | Place::Payload(_)
+                | Place::PushReply
+                | Place::PushConfig,
                 Name::Id | Name::TaskId | Name::ContextId,
             ) => ID_ROOM,
+            (Place::PushReply | Place::PushConfig, Name::Resource) => NAME_ROOM,
             (Place::Artifact, Name::Title) => NAME_LENGTH * 4,
             (_, Name::Other | Name::Message | Name::ProblemTitle)
             | (Place::Part, Name::Text | Name::Data) => 0,
@@ -304,7 +315,9 @@ impl Path {
             (Place::Envelope, Name::Result) => {
                 self.facts.has_result = true;
                 match (has_work(self.asked.operation), object) {
-                    (false, _) => None,
+                    (false, _) if !has_webhooks(self.asked.operation) => None,
+                    (false, true) => Some(Place::PushConfig),
+                    (false, false) => Some(Place::PushConfigs),
                     (true, true) => Some(Place::Result),
                     (true, false) => return Err("bad_result"),
                 }
@@ -343,6 +356,10 @@ impl Path {
             (Place::Artifact, Name::Parts) if !object => Some(Place::Parts),
             (Place::Parts, _) if object => Some(Place::Part),
             (Place::Part, Name::File) if object => Some(Place::File),
+            (Place::PushReply | Place::PushConfig, Name::Configs) if !object => {
+                Some(Place::PushConfigs)
+            }
+            (Place::PushConfigs, _) if object => Some(Place::PushConfig),
             (Place::Part, Name::Data) => {
                 self.part_default = Some("application/json");
                 None

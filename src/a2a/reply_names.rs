@@ -36,6 +36,10 @@ pub(super) enum Place {
     Parts,
     Part,
     File,
+    /// The root of a REST reply that is a webhook, or a list of them.
+    PushReply,
+    PushConfigs,
+    PushConfig,
 }
 
 /// The wrapped objects of 1.0.
@@ -91,6 +95,9 @@ pub(super) enum Name {
     Reason,
     Type,
     ProblemTitle,
+    /// A resource name of 0.3.
+    Resource,
+    Configs,
     /// A spelling that only some parsers take for one of the others.
     Misspelt,
 }
@@ -125,6 +132,8 @@ const DATA: Row = ("data", "data", Name::Data);
 const DETAILS: Row = ("details", "details", Name::Details);
 const REASON: Row = ("reason", "reason", Name::Reason);
 const TYPE: Row = ("type", "type", Name::Type);
+const RESOURCE: Row = ("name", "name", Name::Resource);
+const CONFIGS: Row = ("configs", "configs", Name::Configs);
 const PROBLEM_TITLE: Row = ("title", "title", Name::ProblemTitle);
 // The field's name in the definition of 0.3, whose JSON name is `message`.
 const MSG: Row = ("msg", "msg", Name::Misspelt);
@@ -132,7 +141,9 @@ const MSG: Row = ("msg", "msg", Name::Misspelt);
 impl Place {
     fn rows(self) -> &'static [Row] {
         match self {
-            Place::Root | Place::Artifacts | Place::Parts | Place::Details => &[],
+            Place::Root | Place::Artifacts | Place::Parts | Place::Details | Place::PushConfigs => {
+                &[]
+            }
             Place::Envelope => &[JSON_RPC, ID, RESULT, ERROR],
             Place::Error => &[CODE, MESSAGE],
             Place::Result => &[
@@ -160,6 +171,8 @@ impl Place {
             ],
             Place::WholeTask => &[ID, CONTEXT_ID, STATUS, ARTIFACTS, ERROR],
             Place::Plain => &[ERROR],
+            Place::PushReply => &[ERROR, TASK_ID, RESOURCE, CONFIGS],
+            Place::PushConfig => &[TASK_ID, RESOURCE, CONFIGS],
             Place::Fault => &[ERROR, CODE, MESSAGE, TYPE, PROBLEM_TITLE],
             Place::RpcStatus => &[CODE, MESSAGE, DETAILS],
             Place::Detail => &[REASON],
@@ -193,14 +206,17 @@ impl Place {
             | Place::Fault
             | Place::RpcStatus
             | Place::Payload(_)
-            | Place::Status => true,
+            | Place::Status
+            | Place::PushReply
+            | Place::PushConfig => true,
             Place::Details
             | Place::Detail
             | Place::Artifacts
             | Place::Artifact
             | Place::Parts
             | Place::Part
-            | Place::File => false,
+            | Place::File
+            | Place::PushConfigs => false,
         }
     }
 

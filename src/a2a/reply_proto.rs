@@ -3,6 +3,7 @@
 use super::operation::{Operation, Version};
 use super::proto_fields::{EMPTY, v0_3, v1_0};
 use super::reader::{ArtifactNote, Event, EventKind, TaskState};
+use super::reply_push::{keep, task_of};
 use super::strict_proto::{Cursor, Item, Message, ProtoFault, Unknown, Value};
 
 /// Longest task or context id that is bound.
@@ -39,6 +40,8 @@ pub(super) enum Shape {
     Choice,
     /// The task itself.
     Task,
+    /// A webhook, or a list of them.
+    Webhooks,
     /// Nothing that is read here.
     Other,
 }
@@ -50,10 +53,10 @@ pub(super) fn shape(operation: Operation) -> Shape {
             Shape::Choice
         }
         Operation::GetTask | Operation::CancelTask => Shape::Task,
-        Operation::ListTasks
-        | Operation::CreateTaskPushNotificationConfig
+        Operation::CreateTaskPushNotificationConfig
         | Operation::GetTaskPushNotificationConfig
-        | Operation::ListTaskPushNotificationConfigs
+        | Operation::ListTaskPushNotificationConfigs => Shape::Webhooks,
+        Operation::ListTasks
         | Operation::DeleteTaskPushNotificationConfig
         | Operation::GetExtendedAgentCard => Shape::Other,
     }
@@ -112,6 +115,7 @@ pub(super) fn judge(
             event.kind = EventKind::Task;
             payload(&mut cursor, &mut event)
         }
+        Shape::Webhooks => webhooks(&mut cursor, &mut event),
         Shape::Other => rest(&mut cursor),
     };
     read.map_err(|Flaw(code)| code)?;
@@ -127,7 +131,9 @@ pub(super) fn fits(event: &Event, operation: Operation) -> Result<(), &'static s
         {
             Err("no_id")
         }
-        EventKind::Other if shape(operation) != Shape::Other => Err("no_result"),
+        EventKind::Other if matches!(shape(operation), Shape::Choice | Shape::Task) => {
+            Err("no_result")
+        }
         _ => Ok(()),
     }
 }
@@ -149,6 +155,28 @@ fn choice(cursor: &mut Cursor<'_>, event: &mut Event) -> Result<(), Flaw> {
         };
         cursor.enter()?;
         payload(cursor, event)?;
+    }
+    Ok(())
+}
+
+/// Webhooks, alone or in a list; a table has the names of its own version.
+fn webhooks(cursor: &mut Cursor<'_>, event: &mut Event) -> Result<(), Flaw> {
+    while let Some(item) = cursor.next()? {
+        let task = match item.name() {
+            "task_id" => id(&item)?,
+            "name" => match task_of(item.text()) {
+                Some(task) if is_bindable(task) => Some(task.into()),
+                Some(_) => return Err(Flaw("bad_id")),
+                None => None,
+            },
+            "configs" => {
+                cursor.enter()?;
+                webhooks(cursor, event)?;
+                None
+            }
+            _ => None,
+        };
+        keep(&mut event.task_id, task).map_err(Flaw)?;
     }
     Ok(())
 }
@@ -178,10 +206,14 @@ fn payload(cursor: &mut Cursor<'_>, event: &mut Event) -> Result<(), Flaw> {
 /// An id to bind; empty is absent. What is too long or has a NUL cannot be bound.
 fn id(item: &Item<'_>) -> Result<Option<Box<str>>, Flaw> {
     let text = item.text();
-    if text.len() > ID_ROOM || text.contains('\0') {
+    if !is_bindable(text) {
         return Err(Flaw("bad_id"));
     }
     Ok((!text.is_empty()).then(|| text.into()))
+}
+
+fn is_bindable(id: &str) -> bool {
+    id.len() <= ID_ROOM && !id.contains('\0')
 }
 
 /// The same numbers in both packages.

@@ -66,7 +66,7 @@ impl Skim {
         let task = shape(operation) == Shape::Task;
         Skim {
             members: match (shape(operation), operation) {
-                (Shape::Task | Shape::Other, _) => 0,
+                (Shape::Task | Shape::Webhooks | Shape::Other, _) => 0,
                 (Shape::Choice, Operation::SendMessage) => 2,
                 (Shape::Choice, _) => 4,
             },

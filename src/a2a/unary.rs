@@ -42,8 +42,16 @@ impl Unary {
         let endless = probe
             .closed_at()
             .is_some_and(|closed| self.size - closed > self.max_held.max(MAX_TAIL));
-        if let Some(code) = probe.flaw().or(endless.then_some("not_json")) {
+        let within = probe.flaw().is_some() && probe.read() <= self.max_held;
+        let flaw = if probe.is_only_whole() && self.size > self.max_held && !within {
+            // Nothing of it is out, so that nothing has to be bound.
+            Some(("oversize_reply", self.max_held))
+        } else {
             let at = if endless { self.size } else { probe.read() };
+            let code = probe.flaw().or(endless.then_some("not_json"));
+            code.map(|code| (code, at))
+        };
+        if let Some((code, at)) = flaw {
             self.flawed(code, at, probe, flaws, out);
             if flaws.ended() {
                 return;

@@ -5,6 +5,7 @@ use super::super::reader::TaskState;
 use super::super::reply_errors::{code_of_reason, code_of_type};
 use super::super::reply_facts::{ErrorFacts, ExpectedId, ReplyId, Tag, has_work};
 use super::super::reply_names::{Name, Payload, Place};
+use super::super::reply_push::{keep, task_of};
 use super::{NAME_LENGTH, Path, wrapper};
 
 impl Path {
@@ -57,6 +58,15 @@ impl Path {
                     (Place::Result, _) => facts.bare_context_id = id,
                     (_, Name::ContextId) => facts.context_id = id,
                     _ => facts.task_id = id,
+                }
+            }
+            (Place::PushReply | Place::PushConfig, Name::TaskId) => {
+                keep(&mut self.facts.task_id, id(text)?)?;
+            }
+            (Place::PushReply | Place::PushConfig, Name::Resource) => {
+                if let Some(task) = task_of(text.prefix()) {
+                    id(text)?;
+                    keep(&mut self.facts.task_id, Some(task.into()))?;
                 }
             }
             (Place::Status, Name::State) => {
@@ -129,7 +139,9 @@ impl Path {
                 | Place::Plain
                 | Place::Fault
                 | Place::Payload(_)
-                | Place::Status,
+                | Place::Status
+                | Place::PushReply
+                | Place::PushConfig,
                 _,
             ) => Ok(()),
             (Place::Part, Name::Data) => {
@@ -161,8 +173,12 @@ impl Path {
             (Place::Result | Place::Choice, name) if wrapper(name).is_some() => Err("bad_result"),
             (Place::Result, Name::Kind) => Err("bad_result"),
             (
-                Place::Result | Place::WholeTask | Place::Payload(_),
-                Name::Id | Name::TaskId | Name::ContextId,
+                Place::Result
+                | Place::WholeTask
+                | Place::Payload(_)
+                | Place::PushReply
+                | Place::PushConfig,
+                Name::Id | Name::TaskId | Name::ContextId | Name::Resource,
             ) => Err("bad_id"),
             (Place::Status, Name::State) => {
                 self.facts.state = Some(TaskState::Unknown);

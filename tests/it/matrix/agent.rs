@@ -24,9 +24,37 @@ pub struct Polyglot {
     tasks: [JoinHandle<()>; 2],
 }
 
-/// What it executed: path and body of each request, its card's own left out.
+/// What it executed: path and body of each request, its card's own left out; and whose webhooks it
+/// answers with.
 #[derive(Default)]
-struct Executed(Mutex<Vec<(String, Vec<u8>)>>);
+struct Executed(Mutex<Vec<(String, Vec<u8>)>>, Mutex<Whose>);
+
+/// The task that its webhooks are said to be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Whose {
+    /// The one that was asked about.
+    #[default]
+    Asked,
+    /// Nothing is said of it.
+    Unsaid,
+    Another,
+    /// A list has one of the task that was asked about, and another's behind it.
+    AnotherToo,
+}
+
+impl Whose {
+    /// The tasks that a list names; what is no list has the last.
+    fn tasks(self, asked: &str) -> Vec<Option<&str>> {
+        match self {
+            Whose::Asked => vec![Some(asked)],
+            Whose::Unsaid => vec![None],
+            Whose::Another => vec![Some(ANOTHER)],
+            Whose::AnotherToo => vec![Some(asked), Some(ANOTHER)],
+        }
+    }
+}
+
+const ANOTHER: &str = "t-of-another";
 
 impl Executed {
     /// Notes one more; how many there were before.
@@ -61,6 +89,11 @@ impl Polyglot {
     /// Operations executed so far; its card is none.
     pub fn executed(&self) -> u64 {
         self.executed.0.lock().unwrap().len() as u64
+    }
+
+    /// From now on it answers with webhooks of this task.
+    pub fn answer_of(&self, whose: Whose) {
+        *self.executed.1.lock().unwrap() = whose;
     }
 
     /// Path and body of the last one.
@@ -116,17 +149,25 @@ fn http_answer(line: &str, body: &[u8], executed: &Executed) -> (&'static str, S
         return ("application/json", card().to_string());
     }
     let number = executed.note(path, body);
+    let whose = *executed.1.lock().unwrap();
     if path == "/rpc" {
         let asked: Value = serde_json::from_slice(body).unwrap();
         let spelling = wire::json_rpc(asked["method"].as_str().unwrap()).unwrap();
         let params = &asked["params"];
         let task = ["taskId", "id"].iter().find_map(|k| params[*k].as_str());
-        let result = result(spelling.version, spelling.operation, task, number, true);
+        let result = result(
+            spelling.version,
+            spelling.operation,
+            task,
+            number,
+            true,
+            whose,
+        );
         let whole = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
         return in_media(spelling.operation, &whole);
     }
     let (version, operation, task) = rest_operation(method, path.strip_prefix("/rest").unwrap());
-    let result = result(version, operation, task.as_deref(), number, false);
+    let result = result(version, operation, task.as_deref(), number, false, whose);
     in_media(operation, &result)
 }
 
@@ -173,6 +214,7 @@ fn result(
     task: Option<&str>,
     number: u64,
     json_rpc: bool,
+    whose: Whose,
 ) -> Value {
     let tagged = json_rpc && version == Version::V0_3;
     let fresh = format!("t-{number}");
@@ -188,14 +230,21 @@ fn result(
         whole["kind"] = "task".into();
     }
     let hook = json!({"id": "c-1", "url": super::requests::HOOK});
-    let config = match (version, json_rpc) {
-        (Version::V1_0, _) => json!({"taskId": task, "id": "c-1", "url": super::requests::HOOK}),
-        (Version::V0_3, true) => json!({"taskId": task, "pushNotificationConfig": hook}),
-        (Version::V0_3, false) => json!({
-            "name": format!("tasks/{task}/pushNotificationConfigs/c-1"),
-            "pushNotificationConfig": hook,
-        }),
+    let config = |task: Option<&str>| {
+        let mut config = match version {
+            Version::V1_0 => hook.clone(),
+            Version::V0_3 => json!({"pushNotificationConfig": hook}),
+        };
+        match (task, version, json_rpc) {
+            (None, _, _) => {}
+            (Some(task), Version::V0_3, false) => {
+                config["name"] = format!("tasks/{task}/pushNotificationConfigs/c-1").into();
+            }
+            (Some(task), _, _) => config["taskId"] = task.into(),
+        }
+        config
     };
+    let mut configs: Vec<_> = whose.tasks(task).into_iter().map(config).collect();
     match operation {
         Operation::SendMessage | Operation::SendStreamingMessage | Operation::SubscribeToTask => {
             match tagged {
@@ -205,15 +254,15 @@ fn result(
         }
         Operation::GetTask | Operation::CancelTask => whole,
         Operation::ListTasks => {
-            let other = json!({"id": "t-of-another", "contextId": "c-of-another",
+            let other = json!({"id": ANOTHER, "contextId": "c-of-another",
                 "status": {"state": state}});
             json!({"tasks": [other], "nextPageToken": "", "pageSize": 5, "totalSize": 1})
         }
         Operation::CreateTaskPushNotificationConfig | Operation::GetTaskPushNotificationConfig => {
-            config
+            configs.pop().unwrap()
         }
-        Operation::ListTaskPushNotificationConfigs if tagged => json!([config]),
-        Operation::ListTaskPushNotificationConfigs => json!({"configs": [config]}),
+        Operation::ListTaskPushNotificationConfigs if tagged => json!(configs),
+        Operation::ListTaskPushNotificationConfigs => json!({ "configs": configs }),
         Operation::DeleteTaskPushNotificationConfig if json_rpc => Value::Null,
         Operation::DeleteTaskPushNotificationConfig => json!({}),
         Operation::GetExtendedAgentCard => card(),
@@ -259,7 +308,8 @@ async fn answer_grpc(
         body.extend_from_slice(&piece);
     }
     let number = executed.note(&path, &body);
-    let reply = grpc_reply(&path, frames(&body)[0], number);
+    let whose = *executed.1.lock().unwrap();
+    let reply = grpc_reply(&path, frames(&body)[0], number, whose);
     let head = Response::builder()
         .header("content-type", "application/grpc")
         .body(())
@@ -272,7 +322,7 @@ async fn answer_grpc(
 }
 
 /// Field numbers: `a2a-protocol.md` a.3 and a.4.
-fn grpc_reply(path: &str, request: &[u8], count: u64) -> Vec<u8> {
+fn grpc_reply(path: &str, request: &[u8], count: u64, whose: Whose) -> Vec<u8> {
     let (service, method) = path[1..].split_once('/').unwrap();
     let package = service.strip_suffix(".A2AService").unwrap();
     let old = package == "a2a.v1";
@@ -296,13 +346,21 @@ fn grpc_reply(path: &str, request: &[u8], count: u64) -> Vec<u8> {
         ])
     };
     let hook = super::requests::HOOK;
-    let config = match old {
-        true => json!([
-            ["name", format!("tasks/{task}/pushNotificationConfigs/c-1")],
-            ["push_notification_config", [["id", "c-1"], ["url", hook]]],
-        ]),
-        false => json!([["id", "c-1"], ["task_id", task], ["url", hook]]),
+    let config = |task: Option<&str>| {
+        let mut config = match old {
+            true => vec![json!([
+                "push_notification_config",
+                [["id", "c-1"], ["url", hook]]
+            ])],
+            false => vec![json!(["id", "c-1"]), json!(["url", hook])],
+        };
+        config.extend(task.map(|task| match old {
+            true => json!(["name", format!("tasks/{task}/pushNotificationConfigs/c-1")]),
+            false => json!(["task_id", task]),
+        }));
+        json!(config)
     };
+    let mut configs: Vec<_> = whose.tasks(&task).into_iter().map(config).collect();
     let fields = match method {
         "SendMessage" | "SendStreamingMessage" | "SubscribeToTask" | "TaskSubscription" => {
             json!([["task", whole(&task)]])
@@ -310,14 +368,16 @@ fn grpc_reply(path: &str, request: &[u8], count: u64) -> Vec<u8> {
         "GetTask" | "CancelTask" => whole(&task),
         "ListTasks" => {
             json!([
-                ["tasks", whole("t-of-another")],
+                ["tasks", whole(ANOTHER)],
                 ["page_size", 5],
                 ["total_size", 1]
             ])
         }
-        "CreateTaskPushNotificationConfig" | "GetTaskPushNotificationConfig" => config,
+        "CreateTaskPushNotificationConfig" | "GetTaskPushNotificationConfig" => {
+            configs.pop().unwrap()
+        }
         "ListTaskPushNotificationConfigs" | "ListTaskPushNotificationConfig" => {
-            json!([["configs", config]])
+            configs.into_iter().map(|c| json!(["configs", c])).collect()
         }
         "DeleteTaskPushNotificationConfig" => json!([]),
         "GetExtendedAgentCard" | "GetAgentCard" => super::requests::card(package),

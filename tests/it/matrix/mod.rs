@@ -10,6 +10,7 @@ mod client;
 mod proto;
 mod requests;
 mod splices;
+mod webhooks;
 
 use crate::support::gateway::{Gateway, Setup};
 use crate::support::issuer::{DevAlgorithm, Grant, Issuer};
