@@ -17,6 +17,9 @@ use bytes::Bytes;
 /// declares it promises to run the skill that the stamp names, and no other.
 pub const STAMP: &str = "urn:portcullis:stamp:1";
 
+/// The same promise for the skill that the signed assertion names.
+pub const ASSERTION: &str = "urn:portcullis:assertion:1";
+
 /// Longest tenant, in characters.
 const MAX_TENANT_CHARS: usize = 256;
 

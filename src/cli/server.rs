@@ -27,6 +27,7 @@ use crate::proxy::{App, Links, Stopping};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -140,6 +141,15 @@ impl Outside {
     }
 }
 
+/// Our own keys, made where there are none yet.
+fn own_keys(snapshot: &Snapshot) -> Result<Option<OwnKeys>, KeyFileError> {
+    let keys = &snapshot.keys;
+    let read =
+        |file: Option<(PathBuf, bool)>| file.map(|(file, make)| open(&file, make)).transpose();
+    let (card, assertion) = (read(keys.card_file())?, read(keys.assertion_file())?);
+    Ok(keys.any().then(|| OwnKeys::new(card, assertion)))
+}
+
 /// A name that no other process has.
 fn instance_name(random: &dyn Random) -> Box<str> {
     let mut bytes = [0u8; 4];
@@ -181,10 +191,7 @@ impl Server {
             resolver,
             instance,
         } = outside;
-        let keys = match loaded.snapshot.keys.card_file() {
-            Some((file, make)) => Some(OwnKeys::new(open(&file, make).map_err(StartError::Keys)?)),
-            None => None,
-        };
+        let keys = own_keys(&loaded.snapshot).map_err(StartError::Keys)?;
         let ports = Ports {
             keys,
             clock,

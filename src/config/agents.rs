@@ -9,7 +9,7 @@ use super::path::canonical;
 use super::snapshot::{
     Agent, BackendPath, Contexts, Interfaces, Limits, Listener, SigningKeys, Tenant,
 };
-use super::{cards, grpc, interfaces, skills, tenants};
+use super::{backend_identity, cards, grpc, interfaces, skills, tenants};
 use crate::identity::issuer::IssuerConfig;
 use crate::source::{Kind, Mapping, Value, codes};
 use std::collections::HashMap;
@@ -70,7 +70,7 @@ pub(super) fn read(
         }
         cards::needs_key(&fields, keys);
         let route = route.unwrap_or_default();
-        let mut agent = one(&fields, capture, agents.len(), name, route);
+        let mut agent = one(&fields, capture, keys, agents.len(), name, route);
         if let Some(place) = fields.get("tenant") {
             agent.tenant = tenants::read(&place, issuers, &agent.interfaces);
         }
@@ -85,6 +85,7 @@ pub(super) fn read(
 fn one(
     fields: &Mapping<'_, '_>,
     capture: &Capture,
+    keys: &SigningKeys,
     index: usize,
     name: Box<str>,
     route: Box<str>,
@@ -118,12 +119,24 @@ fn one(
             ("issued", Contexts::Issued),
         ])
     });
+    let backend = backend.map(|(backend, _)| backend).unwrap_or_default();
+    let backends: Vec<_> = std::iter::once(&backend).chain(&other_backends).collect();
+    let identity = backend_identity::read(
+        fields,
+        transport.fields(),
+        &backends,
+        capture,
+        keys,
+        calls.rules.as_deref(),
+    );
     Agent {
         index,
         name,
         route,
         publish: flag("publish", false),
-        backend: backend.map(|(backend, _)| backend).unwrap_or_default(),
+        identity,
+        forward_token: backend_identity::forward_token(fields, &backend),
+        backend,
         other_backends,
         interfaces,
         grpc: None,

@@ -32,6 +32,11 @@ impl<'n, 'd, 'c> Transport<'n, 'd, 'c> {
         }
     }
 
+    /// The fields of `backend`.
+    pub(super) fn fields(&self) -> Option<&Mapping<'n, 'd>> {
+        self.fields.as_ref()
+    }
+
     /// The origin of a URL, without paths. `place` is where the URL stands.
     pub(super) fn origin(&self, place: &Value<'_, '_>, url: &HttpUrl<'_>) -> Backend {
         let host: Box<str> = url.host.to_ascii_lowercase().into();

@@ -2,9 +2,12 @@
 //!
 //! Symbolic links are followed anew each time, so a swapped link is simply other content (FC-78).
 
+use super::secrets::variable;
+use crate::audit::redact::Secret;
 use crate::source::{Document, Kind, Node, Problem, Problems, codes};
 use aws_lc_rs::digest::{Context, SHA256};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -27,18 +30,29 @@ pub struct Capture {
     pub patterns: BTreeMap<String, Result<Vec<PathBuf>, PatternFault>>,
     /// Every other file by its path.
     pub files: BTreeMap<PathBuf, Content>,
+    /// Environment variables that stand for secrets; `None` for one that is not set.
+    pub variables: BTreeMap<String, Option<Secret<String>>>,
     /// Changes with any byte of any of the files.
     pub hash: ContentHash,
     gateway: Content,
 }
 
-/// What was found at a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What was found at a path. Shows its length only: it may be a key.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Content {
     /// The bytes, or why they cannot be read.
     pub bytes: Result<Vec<u8>, String>,
     /// Whether every user of the machine may write the file (LC-15).
     pub world_writable: bool,
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Content")
+            .field("bytes", &self.bytes.as_ref().map(Vec::len))
+            .field("world_writable", &self.world_writable)
+            .finish()
+    }
 }
 
 /// Why a pattern of policy files cannot be used.
@@ -63,6 +77,7 @@ impl Capture {
             document,
             patterns: BTreeMap::new(),
             files: BTreeMap::new(),
+            variables: BTreeMap::new(),
             hash: [0; 32],
             gateway,
         };
@@ -106,6 +121,18 @@ impl Capture {
             let tls = agent.get("backend").and_then(|b| b.get("tls"));
             others.extend(tls.and_then(|tls| tls.get("ca")).and_then(text));
             others.extend(pair_files(tls.and_then(|tls| tls.get("client"))));
+        }
+        let secrets = elements(document.root.get("agents")).filter_map(identity_secret);
+        let (mut variables, mut files) = (Vec::new(), Vec::new());
+        for secret in secrets {
+            let named = text(secret);
+            variables.extend(named.as_deref().and_then(variable).map(str::to_owned));
+            files.extend(secret.get("file").and_then(text));
+        }
+        others.extend(files);
+        for name in variables {
+            let set = std::env::var(&name).ok().map(Secret::new);
+            self.variables.insert(name, set);
         }
         for pattern in patterns {
             let found = expand(&self.resolve(&pattern));
@@ -180,6 +207,12 @@ fn elements(node: Option<&Node>) -> impl Iterator<Item = &Node> {
         Some(Kind::Seq(items)) => items.iter(),
         _ => [].iter(),
     }
+}
+
+/// The secret that an agent and we share.
+fn identity_secret(agent: &Node) -> Option<&Node> {
+    let identity = agent.get("backend")?.get("identity")?;
+    identity.get("header")?.get("value")
 }
 
 /// The files of a certificate and its key.

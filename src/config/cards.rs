@@ -16,13 +16,23 @@ pub(super) fn signing_keys(value: &Value<'_, '_>, capture: &Capture) -> SigningK
     let Some(fields) = value.fields(&document::SIGNING_KEYS) else {
         return SigningKeys::default();
     };
-    let card = fields
-        .get("card")
-        .and_then(|v| v.fields(&document::OWN_KEY)?.get("file"));
-    SigningKeys {
+    let file = |name| {
+        let key = fields.get(name)?;
+        key.fields(&document::OWN_KEY)?.get("file").and_then(path)
+    };
+    let keys = SigningKeys {
         dir: fields.get("dir").and_then(path),
-        card: card.and_then(path),
+        card: file("card"),
+        assertion: file("assertion"),
+    };
+    if keys.card.is_some() && keys.card == keys.assertion {
+        fields.whole().error(
+            codes::BACKEND_IDENTITY,
+            "cards and assertions would be signed with one key",
+            "give each a key of its own, or name a `dir` in which they are made",
+        );
     }
+    keys
 }
 
 /// Reports `sign: true` where there is no key to sign with.

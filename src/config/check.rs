@@ -8,7 +8,7 @@ use super::document;
 use super::policies::PolicyFiles;
 use super::route::Routes;
 use super::snapshot::{Admin, Audit, Durability, Listener, Ownership, SigningKeys, Snapshot};
-use super::{agents, cards, issuers, listeners, ownership, policies};
+use super::{agents, cards, issuers, listeners, ownership, policies, secrets};
 use crate::source::tree::clip;
 use crate::source::{Kind, Problems, Value, Walker, codes};
 use std::collections::HashMap;
@@ -100,7 +100,9 @@ impl Reader<'_> {
     /// The snapshot, still without its rules, and the policy files that they come from.
     fn gateway(&self, root: &Value<'_, '_>) -> (Option<Snapshot>, PolicyFiles) {
         root.each_text(&mut |value, text| {
-            if text.contains("${") {
+            if secrets::is_secret(value.path()) {
+                secrets::keep(value, text);
+            } else if text.contains("${") {
                 value.error(
                     codes::NO_SECRET_HERE,
                     "a `${…}` reference stands in a field that is no secret",

@@ -11,7 +11,10 @@ pub use agent::{
     AGENT, BACKEND_PATH, GRPC, INTERFACE, LIMITS, OWN_KEY, ROUTE, SKILL_FROM, TENANT, VERIFY,
 };
 pub use issuer::{CLAIM, GRANT, ISSUER, KEYS};
-pub use transport::{BACKEND, BACKEND_TLS, CERTIFICATE, CLIENT_CA, CORS, LISTENER, LISTENER_TLS};
+pub use transport::{
+    BACKEND, BACKEND_TLS, CERTIFICATE, CLIENT_CA, CORS, IDENTITY, IDENTITY_HEADER, LISTENER,
+    LISTENER_TLS,
+};
 
 use crate::source::shape::{Fields, Shape, optional, required};
 
@@ -164,9 +167,13 @@ pub static SIGNING_KEYS: Fields = Fields {
             Shape::Object(&OWN_KEY),
             "the key that signs cards: Ed25519, PKCS#8 PEM; it must be there",
         ),
+        optional(
+            "assertion",
+            Shape::Object(&OWN_KEY),
+            "the key that signs assertions to agents, in the same form; it must be there",
+        ),
     ],
     later: &[
-        ("assertion", "remove it; nothing is asserted to agents yet"),
         ("checkpoint", "remove it; checkpoints are not signed yet"),
         ("fingerprint", "remove it; the key is made at each start"),
         (

@@ -6,6 +6,7 @@
 
 mod address;
 mod agents;
+mod backend_identity;
 mod backends;
 pub mod capture;
 mod cards;
@@ -21,6 +22,7 @@ pub mod path;
 mod policies;
 pub mod route;
 pub mod schema;
+mod secrets;
 pub mod skills;
 pub mod snapshot;
 mod tenants;

@@ -2,6 +2,7 @@
 
 pub use crate::a2a::card::Interface;
 
+pub use super::backend_identity::{BackendIdentity, Credential};
 use super::route::Routes;
 use crate::a2a::skill_rules::SkillRules;
 use crate::identity::issuer::{Algorithm, IssuerConfig};
@@ -51,16 +52,32 @@ pub struct SigningKeys {
     pub dir: Option<PathBuf>,
     /// The key that signs cards, which must be there.
     pub card: Option<PathBuf>,
+    /// The key that signs assertions to agents, which must be there.
+    pub assertion: Option<PathBuf>,
 }
 
 impl SigningKeys {
     /// The file of the key that signs cards, and whether it is made when it is not there.
     pub fn card_file(&self) -> Option<(PathBuf, bool)> {
-        match (&self.card, &self.dir) {
+        self.file(self.card.as_ref(), "card.pem")
+    }
+
+    /// The same of the key that signs assertions.
+    pub fn assertion_file(&self) -> Option<(PathBuf, bool)> {
+        self.file(self.assertion.as_ref(), "assertion.pem")
+    }
+
+    fn file(&self, named: Option<&PathBuf>, made: &str) -> Option<(PathBuf, bool)> {
+        match (named, &self.dir) {
             (Some(file), _) => Some((file.clone(), false)),
-            (None, Some(dir)) => Some((dir.join("card.pem"), true)),
+            (None, Some(dir)) => Some((dir.join(made), true)),
             (None, None) => None,
         }
+    }
+
+    /// Whether any key is configured.
+    pub fn any(&self) -> bool {
+        self.card_file().is_some() || self.assertion_file().is_some()
     }
 }
 
@@ -168,6 +185,10 @@ pub struct Agent {
     pub tenant: Tenant,
     /// Whether messages get our stamp.
     pub stamp: bool,
+    /// How it can tell that a call comes through us.
+    pub identity: BackendIdentity,
+    /// Whether the caller's token goes on to [`Agent::backend`].
+    pub forward_token: bool,
     /// Whether callers may bring context ids of their own.
     pub contexts: Contexts,
     /// Paths of the `backend` surface.

@@ -6,6 +6,7 @@
 //! Start reading at [`mod@accept`].
 
 pub mod accept;
+pub mod assertion;
 mod claims;
 pub mod explain;
 pub mod fault;

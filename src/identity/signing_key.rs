@@ -3,7 +3,7 @@
 //! Its signatures are deterministic, so gateways that share a key serve the same bytes.
 
 use super::keys::thumbprint;
-use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair, Signature};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use std::fmt;
@@ -84,7 +84,12 @@ impl SigningKey {
 
     /// The signature over `message`.
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
-        self.pair.sign(message).as_ref().to_vec()
+        self.signature(message).as_ref().to_vec()
+    }
+
+    /// The same without allocating.
+    pub fn signature(&self, message: &[u8]) -> Signature {
+        self.pair.sign(message)
     }
 }
 

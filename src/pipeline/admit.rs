@@ -359,7 +359,7 @@ fn judge(recorder: &mut Recorder, asking: &Asking<'_>, related: &Related) -> Res
     let call = recorder.call.as_ref();
     let circumstances = Circumstances {
         path: agent.skill_of(asking.interface),
-        bound: agent.stamp && recorder.live.cards.routes_on_stamp(agent.index),
+        bound: recorder.live.cards.routes_on_what_we_say(agent),
         task: related.continued(),
     };
     let skill = match call.map(|call| resolve(agent, call, circumstances)) {

@@ -20,7 +20,7 @@ pub use state::{CardChange, CardNotice, CardNoticeKind, CardState, CardView, Cur
 use super::ports::{Random, UnixMillis};
 use crate::a2a::card::{CardFault, Interface, named_key_sets};
 use crate::a2a::{Binding, Dialect, Operation, Version};
-use crate::config::snapshot::{Backend, Snapshot};
+use crate::config::snapshot::{Agent, Backend, BackendIdentity, Snapshot};
 use crate::identity::SigningKey;
 use bytes::Bytes;
 use slot::Slot;
@@ -153,10 +153,15 @@ impl CardStore {
         }
     }
 
-    /// Whether the agent's card declares that it routes on our stamp.
-    pub fn routes_on_stamp(&self, agent: usize) -> bool {
-        match self.card(agent) {
-            CardView::Ready(published, _) => published.routes_on_stamp,
+    /// Whether the agent's card declares that it routes on the stamp or the assertion, and it
+    /// gets that.
+    pub fn routes_on_what_we_say(&self, agent: &Agent) -> bool {
+        let asserted = matches!(agent.identity, BackendIdentity::Assertion);
+        match self.card(agent.index) {
+            CardView::Ready(published, _) => {
+                (agent.stamp && published.routes_on_stamp)
+                    || (asserted && published.routes_on_assertion)
+            }
             CardView::Missing(_) | CardView::Withheld => false,
         }
     }

@@ -39,7 +39,7 @@ impl Live {
         now: UnixMillis,
     ) -> Live {
         let snapshot = Arc::new(snapshot);
-        let key = keys.map(|keys| &keys.card);
+        let key = keys.and_then(|keys| keys.card.as_ref());
         Live {
             cards: Arc::new(CardStore::for_snapshot(&snapshot, cards, key, now)),
             agents: snapshot

@@ -6,6 +6,7 @@
 //! reading at [`gate`].
 
 pub mod admit;
+pub mod assertion;
 pub mod attempts;
 pub mod authenticate;
 pub mod bind;

@@ -257,6 +257,11 @@ impl Recorder {
         self.source.ip()
     }
 
+    /// The HTTP method.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
     /// The gate that it came through.
     pub fn gate(&self) -> &Arc<Gate> {
         &self.gate

@@ -44,7 +44,7 @@ impl SkillRefused {
 pub struct Circumstances<'a> {
     /// The skill for which the interface's path stands, if it stands for one.
     pub path: Option<&'a str>,
-    /// The agent declares that it routes on our stamp, and gets one.
+    /// The agent declares that it routes on our stamp or assertion, and gets one.
     pub bound: bool,
     /// Given when the message continues a task: the skill that the task was started with.
     pub task: Option<Option<&'a Arc<str>>>,

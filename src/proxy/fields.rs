@@ -1,6 +1,6 @@
 //! A request head towards an agent that speaks, or may speak, HTTP/2.
 
-use super::headers::{Added, REQUEST_ID, connection_names};
+use super::headers::{ASSERTION, Added, REQUEST_ID, connection_names};
 use super::trailers;
 use crate::a2a::Fault;
 use bytes::{BufMut, BytesMut};
@@ -36,7 +36,7 @@ pub fn upstream_fields(
             .map_err(|_| (Fault::HeadersTooLarge, "too_many_headers"))
     };
     for (name, value) in headers {
-        if added.lets(name) && !dropped.iter().any(|d| d == name) {
+        if added.lets(name, value) && !dropped.iter().any(|d| d == name) {
             add(name.clone(), value.clone())?;
         }
     }
@@ -47,6 +47,17 @@ pub fn upstream_fields(
         REQUEST_ID,
         request_id.map_err(|_| (Fault::Internal, "bad_id"))?,
     )?;
+    if let Some(assertion) = added.assertion {
+        let value = HeaderValue::from_str(assertion);
+        let mut value = value.map_err(|_| (Fault::Internal, "bad_assertion"))?;
+        // Another for each request: no table has a use for it.
+        value.set_sensitive(true);
+        add(ASSERTION, value)?;
+    }
+    if let Some(credential) = added.credential {
+        let value = credential.value.reveal().clone();
+        add(credential.name.clone(), value)?;
+    }
     if let Some(version) = added.a2a_version {
         let name = HeaderName::from_static("a2a-version");
         add(name, HeaderValue::from_static(version.label()))?;

@@ -12,6 +12,7 @@ use crate::a2a::reader::Expectation;
 use crate::a2a::{Call, Dialect, Fault, Operation, Version};
 use crate::audit::record::Ended;
 use crate::config::snapshot::Agent;
+use crate::pipeline::assertion::{Leaving, NoKey, assertion, forwards_token};
 use crate::pipeline::relate::Related;
 use crate::pipeline::{Binder, Observer, Permit, Recorder, Rejection, Rework};
 use bytes::Bytes;
@@ -46,6 +47,8 @@ pub struct Order {
     pub extensions: Option<(&'static str, Box<str>)>,
     /// What is made of the reply.
     pub rework: Option<Rework>,
+    /// How often the agent was asked for this call.
+    pub asked: u32,
 }
 
 /// Forwards one permitted call and concludes it in the recorder. With `related`, the ids of the
@@ -75,6 +78,7 @@ pub async fn forward(
             let unasked = || answer.ended(Ended::Other, Fault::Internal, "cannot_ask");
             (order.target, order.body) = asking.ok_or_else(unasked)?;
         }
+        order.asked += 1;
         let relayed = exchange(
             app,
             session,
@@ -145,7 +149,15 @@ async fn exchange(
     }
     let bounded = |bound: Duration| left.map_or(bound, |left| left.min(bound));
     let grpc = needs_h2.then_some(left);
-    let outbound = outbound(session, recorder, order, &peers, speaks, grpc)
+    let leaving = Leaving {
+        target: &order.target,
+        body: &order.body,
+        remade: rework.is_some(),
+        part: order.asked,
+    };
+    let assertion = assertion(recorder, &leaving)
+        .map_err(|NoKey| answer.ended(Ended::Other, Fault::Internal, "no_assertion_key"))?;
+    let outbound = outbound(session, recorder, order, &peers, speaks, grpc, assertion)
         .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
     let addresses = peers
         .resolve(clock.monotonic())
@@ -218,6 +230,7 @@ fn outbound(
     peers: &Peers,
     speaks: Speaks,
     grpc: Option<Option<Duration>>,
+    assertion: Option<String>,
 ) -> Result<Outbound, (Fault, &'static str)> {
     let head = session.req_header();
     let added = Added {
@@ -232,6 +245,9 @@ fn outbound(
         content_length: (grpc.is_none()
             && (!order.body.is_empty() || head.method == http::Method::POST))
             .then_some(order.body.len()),
+        assertion: assertion.as_deref(),
+        credential: order.agent.identity.credential(),
+        token: forwards_token(recorder, order.backend),
         grpc,
     };
     let (method, target, headers) = (&head.method, &order.target, &head.headers);

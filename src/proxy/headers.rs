@@ -6,14 +6,18 @@
 
 use crate::a2a::head::declares_extensions;
 use crate::a2a::{Fault, Version};
+use crate::config::snapshot::Credential;
 use bytes::{BufMut, BytesMut};
-use http::header::{self, HeaderName};
+use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use pingora::http::ResponseHeader;
 use std::time::Duration;
 
 /// The request id, in every answer and towards the agent.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("portcullis-request-id");
+
+/// The signed assertion, towards an agent that wants one.
+pub const ASSERTION: HeaderName = HeaderName::from_static("portcullis-assertion");
 
 /// What we add to a request towards the agent.
 #[derive(Debug, Clone, Copy)]
@@ -31,16 +35,45 @@ pub struct Added<'a> {
     pub extensions: Option<(&'static str, &'a str)>,
     /// The length of the body, when there is one.
     pub content_length: Option<usize>,
+    /// What tells the agent that it is us: our signed assertion.
+    pub assertion: Option<&'a str>,
+    /// The same by a secret that it shares with us.
+    pub credential: Option<&'a Credential>,
+    /// Whether the caller's bearer token travels.
+    pub token: bool,
     /// For gRPC: what is left of the caller's deadline, if it has one.
     pub grpc: Option<Option<Duration>>,
 }
 
 impl Added<'_> {
     /// Whether a field of the caller's goes to the agent.
-    pub(super) fn lets(&self, name: &HeaderName) -> bool {
+    pub(super) fn lets(&self, name: &HeaderName, value: &HeaderValue) -> bool {
+        if self.credential.is_some_and(|c| is_spelled(name, &c.name)) {
+            return false;
+        }
+        if *name == header::AUTHORIZATION {
+            // Without the proof that we checked, a token that is bound to a key is of no use.
+            return self.token && is_bearer(value);
+        }
         let name = name.as_str();
         travels_to_agent(name) && !(self.extensions.is_some() && declares_extensions(name))
     }
+}
+
+/// Whether a field is `wanted` to a server of the CGI kind, which reads `_` as `-`.
+fn is_spelled(name: &HeaderName, wanted: &HeaderName) -> bool {
+    let (name, wanted) = (name.as_str().as_bytes(), wanted.as_str().as_bytes());
+    name.len() == wanted.len()
+        && name
+            .iter()
+            .zip(wanted)
+            .all(|(&byte, &want)| byte == want || (byte == b'_' && want == b'-'))
+}
+
+fn is_bearer(value: &HeaderValue) -> bool {
+    const SCHEME: &[u8] = b"bearer ";
+    let scheme = value.as_bytes().get(..SCHEME.len());
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
 }
 
 /// Writes the request head for an HTTP/1.1 agent.
@@ -62,7 +95,7 @@ pub fn upstream_head(
     wire.put_slice(added.authority.as_bytes());
     wire.put_slice(b"\r\n");
     for (name, value) in headers {
-        if added.lets(name) && !dropped.iter().any(|d| d == name) {
+        if added.lets(name, value) && !dropped.iter().any(|d| d == name) {
             wire.put_slice(name.as_str().as_bytes());
             wire.put_slice(b": ");
             wire.put_slice(value.as_bytes());
@@ -72,6 +105,17 @@ pub fn upstream_head(
     wire.put_slice(b"accept-encoding: identity\r\nportcullis-request-id: ");
     wire.put_slice(added.request_id.as_bytes());
     wire.put_slice(b"\r\n");
+    if let Some(assertion) = added.assertion {
+        wire.put_slice(b"portcullis-assertion: ");
+        wire.put_slice(assertion.as_bytes());
+        wire.put_slice(b"\r\n");
+    }
+    if let Some(credential) = added.credential {
+        wire.put_slice(credential.name.as_str().as_bytes());
+        wire.put_slice(b": ");
+        wire.put_slice(credential.value.reveal().as_bytes());
+        wire.put_slice(b"\r\n");
+    }
     if let Some(version) = added.a2a_version {
         wire.put_slice(b"a2a-version: ");
         wire.put_slice(version.label().as_bytes());
@@ -284,7 +328,6 @@ pub(super) fn travels_to_caller(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::config::skills::is_free;
-    use http::HeaderValue;
 
     fn map(lines: &[(&str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
@@ -305,6 +348,9 @@ mod tests {
             a2a_version: Some(Version::V1_0),
             extensions: None,
             content_length: Some(0),
+            assertion: None,
+            credential: None,
+            token: false,
             grpc: None,
         }
     }

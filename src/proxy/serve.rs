@@ -252,6 +252,7 @@ async fn go(
         a2a_version,
         extensions,
         rework,
+        asked: 0,
     };
     let forwarded = forward(app, session, recorder, order, related.as_ref()).await;
     if recorder.untouched()

@@ -233,6 +233,7 @@ async fn line(
         a2a_version: Some(Version::V1_0),
         extensions: None,
         rework: None,
+        asked: 0,
     };
     forward(app, session, recorder, order, None).await
 }

@@ -66,6 +66,12 @@ pub const ADDRESS_TAKEN: &str = "PC047";
 pub const CERTIFICATE: &str = "PC048";
 /// Settings of a connection that exclude each other.
 pub const TRANSPORT: &str = "PC049";
+/// A secret that is not there, cannot be used, or stands in the file itself.
+pub const SECRET: &str = "PC050";
+/// A secret or token that would be sent in plain text.
+pub const SECRET_EXPOSED: &str = "PC051";
+/// An agent that could not tell that it is us.
+pub const BACKEND_IDENTITY: &str = "PC052";
 /// Two issuer entries for one `issuer` (IS-3).
 pub const DUPLICATE_ISSUER: &str = "PC060";
 /// A claim name that policies already know.

@@ -14,11 +14,15 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// Stands for a line that is not shown.
+const HIDDEN: &str = "(this line is not shown, since it may hold a secret)";
+
 /// Collects the problems of one document.
 #[derive(Debug)]
 pub struct Walker<'d> {
     document: &'d Document,
     problems: RefCell<Problems>,
+    hidden: RefCell<HashSet<usize>>,
 }
 
 /// A value with its path, ready to be read as some type.
@@ -43,6 +47,7 @@ impl<'d> Walker<'d> {
         Walker {
             document,
             problems: RefCell::new(document.problems.clone()),
+            hidden: RefCell::default(),
         }
     }
 
@@ -63,6 +68,10 @@ impl<'d> Walker<'d> {
     /// All problems, in file order.
     pub fn into_problems(self) -> Problems {
         let mut problems = self.problems.into_inner();
+        let hidden = self.hidden.into_inner();
+        for problem in problems.0.iter_mut().filter(|p| hidden.contains(&p.line)) {
+            HIDDEN.clone_into(&mut problem.source_line);
+        }
         // Stable, so that problems of one place stay in the order in which they were found.
         problems.0.sort_by_key(|p| (p.line, p.column));
         problems
@@ -84,6 +93,14 @@ impl<'w, 'd> Value<'w, 'd> {
     pub fn warn(&self, code: &'static str, message: impl Into<String>, hint: impl Into<String>) {
         self.walker
             .report(self.problem(code, message, hint).warning());
+    }
+
+    /// No problem shows the line of this value: it holds what must not be shown.
+    pub fn hide_line(&self) {
+        self.walker
+            .hidden
+            .borrow_mut()
+            .insert(self.node.position.line);
     }
 
     fn problem(

@@ -174,6 +174,8 @@ fn agent(contexts: Contexts) -> Agent {
         skills: Vec::new(),
         tenant: portcullis::config::snapshot::Tenant::None,
         stamp: false,
+        identity: portcullis::config::snapshot::BackendIdentity::None,
+        forward_token: false,
         skill_rules: None,
         skill_paths: Vec::new(),
         skill_default: None,

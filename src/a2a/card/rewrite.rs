@@ -10,7 +10,7 @@ use super::security::{SecuritySchemes, Shapes, quoted};
 use super::serve::Document;
 use super::signature::{Attested, Signer, sign};
 use crate::a2a::operation::{Binding, Dialect};
-use crate::a2a::splice::STAMP;
+use crate::a2a::splice::{ASSERTION, STAMP};
 use aws_lc_rs::digest;
 use bytes::Bytes;
 use std::fmt::Write;
@@ -81,6 +81,8 @@ pub struct Published {
     pub attested: Option<Attested>,
     /// Whether the agent's own card declares that it routes on our stamp.
     pub routes_on_stamp: bool,
+    /// The same of the assertion that we sign.
+    pub routes_on_assertion: bool,
     /// Interfaces that were left out.
     pub dropped: Vec<DroppedInterface>,
     /// Paths of members and elements that were an address of the backend and were removed.
@@ -126,7 +128,7 @@ pub(super) fn rewrite_node(
     let mut skills = Vec::new();
     let mut extended = false;
     let mut required_extensions = Vec::new();
-    let mut routes_on_stamp = false;
+    let (mut routes_on_stamp, mut routes_on_assertion) = (false, false);
     for member in &mut card {
         match member.name.as_ref() {
             "skills" => {
@@ -136,6 +138,7 @@ pub(super) fn rewrite_node(
             "capabilities" => {
                 required_extensions = narrow::required_extensions(&member.value);
                 routes_on_stamp |= declares(&member.value, STAMP);
+                routes_on_assertion |= declares(&member.value, ASSERTION);
                 extended |= narrow_capabilities(&mut member.value, publication.promises)?;
             }
             "supportsAuthenticatedExtendedCard" => {
@@ -176,6 +179,7 @@ pub(super) fn rewrite_node(
         source: [0; 32],
         attested: None,
         routes_on_stamp,
+        routes_on_assertion,
         dropped: offer.dropped,
         removed: [offer.tenants, scrubber.removed].concat(),
         leaks: scrubber.leaks,

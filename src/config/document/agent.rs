@@ -59,6 +59,11 @@ pub static AGENT: Fields = Fields {
             "put skill and request id into the metadata of messages; default `off`",
         ),
         optional(
+            "forward_token",
+            Shape::Boolean,
+            "send the caller's bearer token on to the origin of `backend.url`; default false: it ends here",
+        ),
+        optional(
             "contexts",
             Shape::Word(&["claimable", "issued"]),
             "`claimable` (the default): a caller may bring a context id of its own; `issued`: only ids from the agent",
@@ -101,10 +106,6 @@ pub static AGENT: Fields = Fields {
         optional("limits", Shape::Object(&LIMITS), "sizes and timeouts"),
     ],
     later: &[
-        (
-            "forward_token",
-            "remove it; the caller's token is never forwarded",
-        ),
         (
             "own",
             "remove it; tasks belong to the caller who started them",

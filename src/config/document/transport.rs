@@ -140,18 +140,47 @@ pub static BACKEND: Fields = Fields {
             "HTTP version of calls other than gRPC's, which are always HTTP/2; default: HTTP/1.1, and with `https://` what is agreed on",
         ),
         optional(
+            "identity",
+            Shape::Either(&[
+                Shape::Word(&["none", "assertion", "mtls"]),
+                Shape::Object(&IDENTITY),
+            ]),
+            "how it can tell that a call comes through us: `none` (the default), `assertion` (a JWT that we sign, which needs `keys`), `mtls` (our client certificate under `tls`), or a secret in a header",
+        ),
+        optional(
             "tls",
             Shape::Object(&BACKEND_TLS),
             "how connections to its `https://` origins are secured; default: the machine's certificate authorities",
         ),
     ],
-    later: &[
-        ("urls", "use `url`"),
-        (
-            "identity",
-            "remove it; close the way past the gateway with network policy",
+    later: &[("urls", "use `url`")],
+};
+
+/// `agents[].backend.identity`, when it is no word.
+pub static IDENTITY: Fields = Fields {
+    title: "backend_identity",
+    doc: "A secret that agent and gateway share.",
+    fields: &[required(
+        "header",
+        Shape::Object(&IDENTITY_HEADER),
+        "the header field that carries it",
+    )],
+    later: &[],
+};
+
+/// `agents[].backend.identity.header`.
+pub static IDENTITY_HEADER: Fields = Fields {
+    title: "identity_header",
+    doc: "A header field with a secret; what callers send under its name does not travel.",
+    fields: &[
+        required("name", Shape::Text, "its name, such as `X-Api-Key`"),
+        required(
+            "value",
+            Shape::Either(&[Shape::Text, Shape::Object(&super::OWN_KEY)]),
+            "`{file: PATH}`, or `${NAME}` for an environment variable; never the secret itself",
         ),
     ],
+    later: &[],
 };
 
 /// `agents[].backend.tls`.

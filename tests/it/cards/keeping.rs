@@ -40,6 +40,8 @@ pub fn agent(index: usize, name: &str) -> Agent {
         skills: vec!["hello".into()],
         tenant: portcullis::config::snapshot::Tenant::None,
         stamp: false,
+        identity: portcullis::config::snapshot::BackendIdentity::None,
+        forward_token: false,
         skill_rules: None,
         skill_paths: Vec::new(),
         skill_default: None,

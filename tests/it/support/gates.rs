@@ -32,6 +32,8 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         skills: vec!["only".into()],
         tenant: portcullis::config::snapshot::Tenant::None,
         stamp: false,
+        identity: portcullis::config::snapshot::BackendIdentity::None,
+        forward_token: false,
         skill_rules: None,
         skill_paths: Vec::new(),
         skill_default: None,
