@@ -9,6 +9,7 @@ mod demo;
 pub mod demo_agent;
 pub mod dev_issuer;
 mod log;
+mod probe;
 mod run;
 mod schema;
 pub mod server;
@@ -46,6 +47,8 @@ enum Command {
     Run(run::Arguments),
     /// Check a gateway file and everything that it names
     Check(check::Arguments),
+    /// Try to reach an agent past the gateway, and say whether the way is closed
+    Probe(probe::Arguments),
     /// Print the JSON Schema of a file format
     Schema(schema::Arguments),
     /// Make and look into tokens, for development
@@ -71,6 +74,7 @@ pub fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Token(arguments) => token::run(*arguments),
     })

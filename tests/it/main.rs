@@ -16,6 +16,7 @@ mod listing;
 mod matrix;
 mod ownership;
 mod policy;
+mod probe;
 mod process;
 mod readme;
 mod replies;

@@ -70,6 +70,8 @@ impl Stand {
             &yaml[yaml.find("  - name: hidden").unwrap()..yaml.find("policies:").unwrap()],
             "",
         );
+        // Where the token goes on, too, the extended card is asked for without it.
+        let yaml = yaml.replace("    skill_from", "    forward_token: true\n    skill_from");
         let files = [("policy.yaml", POLICY), ("corp.jwks.json", &issuer.jwks())];
         let gateway = Gateway::start_with(Setup {
             yaml: &yaml,

@@ -33,10 +33,10 @@ webhooks:
     - {agents: [pr-agent], host: hooks.example.com}
 ";
 
-struct Stand {
+pub struct Stand {
     agent: H2Agent,
     issuer: Issuer,
-    gateway: Gateway,
+    pub gateway: Gateway,
     _cards: DemoAgent,
 }
 
@@ -112,8 +112,25 @@ impl Stand {
         H2Client::connect(self.gateway.address).await
     }
 
+    /// Behind a listener, with a gateway file that is changed by `edit`; it is greeted once.
+    pub async fn greeted(edit: impl FnOnce(String) -> String) -> Stand {
+        let greeting = good(reply(NEW, "SendMessage", &json!([["task", task()]])));
+        Stand::with("{listener: public}", [greeting], POLICY, &[], edit).await
+    }
+
+    /// Sends a message with these fields, which must arrive; its path.
+    pub async fn greet(&self, fields: &[(&'static str, &str)]) -> String {
+        let path = path(NEW, "SendMessage");
+        let body = request(NEW, "SendMessage", &message(NEW, &[]));
+        let head = head(Some(&self.token("alice")), fields);
+        let mut client = self.client().await;
+        let answer = client.request("POST", &path, &head, &body).await.unwrap();
+        assert_eq!(answer.trailer("grpc-status"), Some("0"), "{answer:?}");
+        path
+    }
+
     /// What the agent saw; all of it.
-    fn seen(&self) -> Vec<H2Seen> {
+    pub fn seen(&self) -> Vec<H2Seen> {
         self.agent.counts().seen
     }
 }

@@ -3,6 +3,7 @@
 //! Answers: who gets through, who does not, and what reached the agent. May import: the program.
 //! Invariants: every refusal asserts that the agent saw nothing. Start reading at [`walkthrough`].
 
+mod asserted;
 mod extended;
 mod grpc;
 mod heads;

@@ -279,7 +279,8 @@ fn card() -> Value {
             "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
         "capabilities":
             {"streaming": true, "pushNotifications": true, "extendedAgentCard": true,
-                "extensions": [{"uri": "urn:portcullis:stamp:1"}]},
+                "extensions": [{"uri": "urn:portcullis:stamp:1"},
+                    {"uri": "urn:portcullis:assertion:1"}]},
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
         "skills": [{"id": "hello", "name": "hello", "description": "greets", "tags": ["x"]}],
     })

@@ -140,3 +140,33 @@ async fn stamp_and_tenant_arrive_in_every_binding() {
         }
     }
 }
+
+/// An agent that declares that it routes on the assertion is held to its skill, once it gets one.
+#[tokio::test]
+async fn an_assertion_gives_the_assurance_that_a_stamp_gives() {
+    for (identity, assurance) in [("", "declared"), ("identity: assertion, ", "bound")] {
+        let stand = Stand::with(|yaml| {
+            let yaml = yaml
+                .replace("['0.3', '1.0']", "'1.0'")
+                .replace("backend: {url", &format!("backend: {{{identity}url"))
+                .replace(
+                    "    skills: [hello]\n",
+                    "    skills: [hello, other]\n    skill_from: [{metadata: skillId}]\n",
+                );
+            format!("{yaml}keys: {{dir: keys}}\n")
+        })
+        .await;
+        let token = stand.token(Situation::Allowed);
+        for binding in BINDINGS {
+            let dialect = Dialect {
+                binding,
+                version: Version::V1_0,
+            };
+            let request = saying(binding, &json!({"skillId": "hello"}), None);
+            let (said, records) = stand.asked(dialect, &request, token.as_deref()).await;
+            assert!(matches!(said, Said::Good(_)), "{binding:?}: {said:?}");
+            let skill = json!({"id": "hello", "source": "metadata", "assurance": assurance});
+            assert_eq!(records[0]["skill"], skill, "{binding:?}");
+        }
+    }
+}
