@@ -64,16 +64,18 @@ class Route:
     paths: tuple = ("/a2a/jsonrpc", "/a2a/rest")
     # The backend's base path.
     below: str = ""
+    # More members of `backend`.
+    backend: str = ""
 
 
 class Gateway(Process):
-    """The gateway in front of every route."""
+    """The gateway in front of every route; `port` is its first one, where that must be known."""
 
-    def __init__(self, program, folder, routes, rpc=True):
+    def __init__(self, program, folder, routes, rpc=True, port=None):
         super().__init__("gateway", [program], folder / "gateway.log")
         self.program, self.folder, self.routes = program, folder, routes
         self.file, self.journal = folder / "gateway.yaml", folder / "journal"
-        self.minted, self.serves_rpc = [], rpc
+        self.minted, self.serves_rpc, self.port = [], rpc, port
         # By route: the address of its gRPC listener.
         self.targets = {}
 
@@ -86,6 +88,7 @@ class Gateway(Process):
             port, *ports = free_ports(1 + len(self.routes))
             if self.serves_rpc:
                 self.targets = {name: f"localhost:{p}" for name, p in zip(self.routes, ports)}
+            port = self.port or port
             self.origin = f"http://localhost:{port}"
             self.file.write_text(self.configuration(port, issuer))
             self.command = [self.program, "run", "--config", self.file, "--grace", "5"]
@@ -111,7 +114,7 @@ class Gateway(Process):
   - name: {name}
     route: {{path: /agents/{name}}}
     publish: true
-    backend: {{url: "{route.agent.url}{route.below}"}}
+    backend: {{url: "{route.agent.url}{route.below}"{route.backend}}}
     interfaces: [{interfaces(route, self.serves_rpc)}]
 {f"    grpc: {{listener: rpc-{name}}}" if self.serves_rpc else ""}
     skills: [{', '.join(route.skills)}]

@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import receipts
 import refusals
 from differentials import Differentials
 from gateway import Gateway, Route
@@ -229,6 +230,9 @@ def main():
         try:
             with contextlib.ExitStack() as stack:
                 play(arguments, Path(folder), report, stack)
+            if arguments.python:
+                with contextlib.ExitStack() as stack:
+                    receipts.play(arguments, Path(folder), report, stack)
         except Broken as error:
             report.check("the run", [str(error)])
     return 0 if report.finish() else 1

@@ -1,7 +1,8 @@
 // A hello-world agent made with the official JavaScript SDK, with counters and a log of its own.
 //
 // Serves JSON-RPC, HTTP+JSON and gRPC in 1.0; with `--legacy` in 0.3 as well. Prints one line of JSON
-// with its ports, then serves until it is stopped. `/counters` and `/executions` are those of
+// with its ports, then serves until it is stopped. With `--receipts GATEWAY AGENT LOG [KEYS MODE]` it takes calls
+// over HTTP with the gateway's assertion only, by deploy/receipts, which the suite puts beside `jose`. `/counters` and `/executions` are those of
 // tests/agents/python/ledger.py.
 
 import express from "express";
@@ -193,6 +194,13 @@ const options = {
   userBuilder: UserBuilder.noAuthentication,
   legacyCompat: { enabled: legacy },
 };
+const guard = process.argv.indexOf("--receipts");
+if (guard !== -1) {
+  const [gateway, agent, log, keys, mode] = process.argv.slice(guard + 1);
+  const { receipts } = await import("./node_modules/.portcullis/receipts.mjs");
+  const open = ["/.well-known/agent-card.json", "/counters", "/executions"];
+  app.use(await receipts({ gateway, agent, log, keys, mode, public: open }));
+}
 app.use("/a2a", (_request, _answer, next) => {
   counters.requests += 1;
   next();

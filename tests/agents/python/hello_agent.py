@@ -2,10 +2,14 @@
 
 Serves JSON-RPC, HTTP+JSON and gRPC, each in 1.0 and 0.3, and its card in both shapes. Prints one
 line of JSON with its ports, then serves until it is stopped. What it keeps is told by ledger.py.
+With `--receipts GATEWAY AGENT LOG [KEYS MODE]` it takes calls with the gateway's assertion only, and writes
+receipts, by deploy/receipts.
 """
 
 import asyncio
 import json
+import sys
+from pathlib import Path
 
 import grpc.aio
 import uvicorn
@@ -129,10 +133,24 @@ def card(base, rpc_port):
     )
 
 
+def guards(arguments):
+    """What wraps the application and what comes before other interceptors."""
+    if not arguments:
+        return (lambda app: app), []
+    sys.path.insert(0, str(Path(__file__).parents[3] / "deploy" / "receipts"))
+    from receipts import WELL_KNOWN, Gate, Receipts
+    from receipts_grpc import ReceiptsInterceptor
+
+    gate = Gate(*arguments)
+    public = (*WELL_KNOWN, "/counters", "/executions")
+    return (lambda app: Receipts(app, gate, public)), [ReceiptsInterceptor(gate)]
+
+
 async def main():
     ledger = Ledger()
     listener, port = listen()
-    rpc = grpc.aio.server(interceptors=[CountingCalls(ledger)])
+    guarded, interceptors = guards(sys.argv[2:])
+    rpc = grpc.aio.server(interceptors=[*interceptors, CountingCalls(ledger)])
     rpc_port = rpc.add_insecure_port("127.0.0.1:0")
     agent_card = card(f"http://127.0.0.1:{port}", rpc_port)
     # No sender: what a webhook would get stays here.
@@ -151,7 +169,7 @@ async def main():
         *create_jsonrpc_routes(handler, "/a2a/jsonrpc", enable_v0_3_compat=True),
         *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/a2a/rest"),
     ]
-    app = Counting(Starlette(routes=routes), ledger)
+    app = guarded(Counting(Starlette(routes=routes), ledger))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     await rpc.start()
     print(json.dumps({"port": port, "grpc": rpc_port}), flush=True)
