@@ -3,12 +3,15 @@
 
 mod fixture;
 
+use aws_lc_rs::signature::Ed25519KeyPair;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fixture::fixture;
 use http::{HeaderMap, HeaderValue, header};
 use portcullis::cli::dev_issuer::DevAlgorithm;
 use portcullis::cli::server::Outside;
-use portcullis::identity::accept;
+use portcullis::identity::assertion::{Asserter, Assertion};
+use portcullis::identity::issuer::Grant;
+use portcullis::identity::{SigningKey, accept};
 use portcullis::pipeline::gate::Ports;
 use portcullis::pipeline::metrics::Metrics;
 use portcullis::pipeline::{Gate, Presentation, authenticate};
@@ -69,5 +72,34 @@ fn bench(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, bench);
+/// What an agent with `identity: assertion` costs for each call.
+fn assertion(c: &mut Criterion) {
+    let Ok(pair) = Ed25519KeyPair::generate() else {
+        panic!("no key");
+    };
+    let asserter = Asserter::new(Arc::new(SigningKey::new(pair)));
+    let body = [7; 32];
+    c.bench_function("assertion", |b| {
+        b.iter(|| {
+            asserter.sign(black_box(&Assertion {
+                gateway: "https://agents.example.com",
+                agent: "pr-agent",
+                subject: "3f2c9d1e-8a41-4a8f-9f60-1f5f0d4f8c55",
+                issuer: "corp",
+                client: Some("console"),
+                grant: Some(Grant::Agent),
+                skill: Some("review-diff"),
+                rule: Some("reviewers-review"),
+                request_id: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+                part: 1,
+                method: "POST",
+                target: "/a2a",
+                body: &body,
+                issued: 1_800_000_000,
+            }))
+        });
+    });
+}
+
+criterion_group!(benches, bench, assertion);
 criterion_main!(benches);

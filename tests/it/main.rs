@@ -6,6 +6,7 @@ mod agents;
 mod calls;
 mod cards;
 mod config;
+mod deploy;
 mod edge;
 mod fuzz;
 mod gate;

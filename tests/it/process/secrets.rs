@@ -381,3 +381,62 @@ async fn nothing_of_a_broken_card_is_said_again() {
         search(process, &files, &[]).await;
     }
 }
+
+/// What tells the agent that it is us is as secret as what callers send.
+#[tokio::test]
+async fn nothing_that_says_who_we_are_is_said_again() {
+    let issuer = Issuer::new(DevAlgorithm::Es256);
+    let by_file = "{header: {name: X-Api-Key, value: {file: secret.txt}}}";
+    let by_variable = "{header: {name: X-Api-Key, value: \"${PORTCULLIS_TEST_KEY}\"}}";
+    for identity in ["assertion", by_file, by_variable] {
+        let agent = hello_agent().await;
+        let url = format!("{}, identity: {identity}", agent.url());
+        let files = Files::write(
+            &issuer,
+            &Plan {
+                agent_members: "keys: {dir: made-keys}\n",
+                ..Plan::for_agent(&url)
+            },
+        );
+        files.put("secret.txt", MARK);
+        let variables = [("PORTCULLIS_LOG", "trace"), ("PORTCULLIS_TEST_KEY", MARK)];
+        let process = Process::start_unready(&files, &[], &variables);
+        until_cards(&process).await;
+        let token = issuer.token("alice", Grant::Agent, json!({"role": "reviewer"}));
+        for bytes in with_token(&token) {
+            send(&process, &bytes).await;
+        }
+        let name = match identity {
+            "assertion" => "portcullis-assertion",
+            _ => "x-api-key",
+        };
+        let sent: Vec<String> = agent
+            .requests()
+            .iter()
+            .filter_map(|r| {
+                let head = String::from_utf8(r.head.clone()).unwrap();
+                let mut lines = head.lines();
+                let value = lines.find_map(|l| l.strip_prefix(&format!("{name}: ")));
+                value.map(str::to_owned)
+            })
+            .collect();
+        assert!(!sent.is_empty(), "the agent was told nothing: {identity}");
+        if identity != "assertion" {
+            assert!(sent.iter().all(|value| value == MARK), "{identity}");
+        }
+        // A literal in the file is refused, and the refusal does not quote it.
+        let literal = files.text("gateway.yaml").replace(
+            &format!("identity: {identity}"),
+            &format!("identity: {{header: {{name: X-Api-Key, value: {MARK}}}}}"),
+        );
+        files.put("gateway.yaml", &literal);
+        process.signal("HUP");
+        let reloads = "portcullis_reloads_total{result=\"failed\"} 1";
+        eventually("the broken file to be refused", async || {
+            let metrics = get(process.admin, "/metrics", &[]).await.ok()?;
+            metrics.text().contains(reloads).then_some(())
+        })
+        .await;
+        search(process, &files, &[parts(&[token]), parts(&sent)].concat()).await;
+    }
+}
