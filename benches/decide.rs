@@ -9,7 +9,7 @@ use fixture::{Fixture, RULES_PER_AGENT, fixture};
 use portcullis::a2a::Operation;
 use portcullis::cli::dev_issuer::DevAlgorithm;
 use portcullis::identity::{Issuers, Principal, accept};
-use portcullis::policy::{Asked, AskedSkill, Effect, Question, decide};
+use portcullis::policy::{Asked, AskedSkill, Effect, Memo, Question, decide};
 use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 struct Site {
     fixture: Fixture,
     caller: Principal,
+    memo: Memo,
     agents: usize,
 }
 
@@ -29,6 +30,7 @@ fn site(agents: usize) -> Result<Site, Box<dyn Error>> {
     Ok(Site {
         fixture,
         caller,
+        memo: Memo::default(),
         agents,
     })
 }
@@ -42,6 +44,7 @@ impl Site {
             asked: Asked::Operation(Operation::SendMessage),
             skill: AskedSkill::Known("review-diff"),
             principal: &self.caller,
+            memo: Some(&self.memo),
         };
         decide(&self.fixture.snapshot.policy, black_box(&question)).effect
     }

@@ -55,7 +55,14 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
         return Err(nowhere());
     };
     let policy = &recorder.live.snapshot.policy;
-    if !agent.publish && !may_ever(policy, &verified.principal, agent.index) {
+    if !agent.publish
+        && !may_ever(
+            policy,
+            &verified.principal,
+            Some(&verified.memo),
+            agent.index,
+        )
+    {
         // To this caller an unpublished agent looks like a path that never existed (I-6).
         return Err(Rejection::plain(Fault::NoSuchPath, "hidden_agent"));
     }
@@ -371,18 +378,15 @@ fn judge(recorder: &mut Recorder, asking: &Asking<'_>, related: &Related) -> Res
         None => None,
     };
     let operation = call.map(|call| call.operation);
-    let question = Question {
-        agent: agent.index,
-        asked: operation.map_or(Asked::Backend, Asked::Operation),
-        skill: match &skill {
-            None => AskedSkill::NotAMessage,
-            Some(skill) => match &skill.id {
-                Some(id) => AskedSkill::Known(id),
-                None => AskedSkill::Unknown,
-            },
+    let asked_skill = match &skill {
+        None => AskedSkill::NotAMessage,
+        Some(skill) => match &skill.id {
+            Some(id) => AskedSkill::Known(id),
+            None => AskedSkill::Unknown,
         },
-        principal: &asking.verified.principal,
     };
+    let asked = operation.map_or(Asked::Backend, Asked::Operation);
+    let question = asking.verified.asks(agent.index, asked, asked_skill);
     let decision = decide(&recorder.live.snapshot.policy, &question);
     let inline_push = call.is_some_and(|call| call.inline_push);
     recorder.skill = skill;
@@ -390,12 +394,10 @@ fn judge(recorder: &mut Recorder, asking: &Asking<'_>, related: &Related) -> Res
         return conclude_decision(recorder, agent, decision);
     }
     // A webhook beside a message is the same webhook as by its own operation (FC-58).
-    let create = Question {
-        agent: agent.index,
-        asked: Asked::Operation(Operation::CreateTaskPushNotificationConfig),
-        skill: AskedSkill::NotAMessage,
-        principal: &asking.verified.principal,
-    };
+    let create = Asked::Operation(Operation::CreateTaskPushNotificationConfig);
+    let create = asking
+        .verified
+        .asks(agent.index, create, AskedSkill::NotAMessage);
     let of_push = decide(&recorder.live.snapshot.policy, &create);
     let decision = match of_push.effect {
         Effect::Allow => decision,
@@ -442,12 +444,7 @@ pub async fn admit_backend(
     agent: &Arc<Agent>,
     verified: &Verified,
 ) -> Result<Admission, Rejection> {
-    let question = Question {
-        agent: agent.index,
-        asked: Asked::Backend,
-        skill: AskedSkill::NotAMessage,
-        principal: &verified.principal,
-    };
+    let question = verified.asks(agent.index, Asked::Backend, AskedSkill::NotAMessage);
     let decision = decide(&recorder.live.snapshot.policy, &question);
     conclude_decision(recorder, agent, decision).map_err(|rejection| Rejection {
         status: None,

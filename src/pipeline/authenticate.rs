@@ -9,6 +9,7 @@ use crate::audit::redact::Fingerprint;
 use crate::identity::fault;
 use crate::identity::transport::{Presented, presented};
 use crate::identity::{Answer, Principal, TokenFault, accept, still_good};
+use crate::policy::{Asked, AskedSkill, Memo, Question};
 use http::HeaderMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -27,6 +28,21 @@ pub struct Verified {
     pub fingerprint: Fingerprint,
     /// Whom its tasks and contexts belong to.
     pub owner: Owner,
+    /// What rules were found to say about the token, under the generation that it is kept with.
+    pub memo: Arc<Memo>,
+}
+
+impl Verified {
+    /// What policy is asked for a call of this caller.
+    pub fn asks<'a>(&'a self, agent: usize, asked: Asked, skill: AskedSkill<'a>) -> Question<'a> {
+        Question {
+            agent,
+            asked,
+            skill,
+            principal: &self.principal,
+            memo: Some(&self.memo),
+        }
+    }
 }
 
 /// A request, as far as it says who sends it.
@@ -93,6 +109,7 @@ pub fn authenticate(
     let verified = Arc::new(Verified {
         fingerprint: Fingerprint::of(&gate.fingerprints, signing_input.as_bytes()),
         owner: owner(&principal),
+        memo: Arc::default(),
         principal,
     });
     live.tokens.insert(key, Arc::clone(&verified), uptime);

@@ -8,7 +8,7 @@ use super::listing::{ForeignToken, Listing, NoPage};
 use super::{Gate, Live, Verified};
 use crate::a2a::{Call, Dialect, Operation};
 use crate::config::snapshot::Agent;
-use crate::policy::{Asked, AskedSkill, Effect, Question, decide};
+use crate::policy::{Asked, AskedSkill, Effect, decide};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -108,12 +108,9 @@ impl ExtendedCard {
     /// The very judgment that a message for this skill would get.
     fn may_send(&self, skill: Option<&str>) -> bool {
         MESSAGES.into_iter().any(|operation| {
-            let question = Question {
-                agent: self.agent,
-                asked: Asked::Operation(operation),
-                skill: skill.map_or(AskedSkill::Unknown, AskedSkill::Known),
-                principal: &self.verified.principal,
-            };
+            let skill = skill.map_or(AskedSkill::Unknown, AskedSkill::Known);
+            let asked = Asked::Operation(operation);
+            let question = self.verified.asks(self.agent, asked, skill);
             decide(&self.live.snapshot.policy, &question).effect == Effect::Allow
         })
     }

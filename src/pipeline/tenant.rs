@@ -64,6 +64,7 @@ pub fn scoped(agent: &Agent, verified: Arc<Verified>) -> Arc<Verified> {
         owner: Owner(format!("{}\u{1f}{tenant}", verified.owner.0).into()),
         principal: verified.principal.clone(),
         fingerprint: verified.fingerprint,
+        memo: Arc::clone(&verified.memo),
     })
 }
 

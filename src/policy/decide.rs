@@ -1,10 +1,11 @@
 //! [`decide()`]: the answer to a [`Question`].
 
-use super::condition::{Tri, Why, evaluate, failing};
+use super::condition::{Condition, Tri, Why, evaluate, failing};
 use super::decision::{Decision, Effect, Near, why};
 use super::index::{
     AgentRules, BACKEND_SLOT, Body, PolicySet, Rule, SLOTS, SkillNumber, Slot, is_message, slot_of,
 };
+use super::memo::Memo;
 use crate::a2a::Operation;
 use crate::identity::Principal;
 use crate::identity::issuer::Grant;
@@ -22,6 +23,9 @@ pub struct Question<'a> {
     pub skill: AskedSkill<'a>,
     /// Who asks.
     pub principal: &'a Principal,
+    /// What rules were found to say about that caller's token under this generation; `None`: each
+    /// is evaluated now.
+    pub memo: Option<&'a Memo>,
 }
 
 /// The operation that is asked for.
@@ -66,6 +70,7 @@ pub fn decide(policies: &PolicySet, question: &Question<'_>) -> Decision {
         slot,
         skill: skill_number(agent, slot, question.skill),
         principal: question.principal,
+        memo: question.memo,
     };
     if let Some(rule) = call.firing() {
         return Decision {
@@ -91,7 +96,12 @@ pub fn decide(policies: &PolicySet, question: &Question<'_>) -> Decision {
 
 /// Whether any call of this caller to this agent would be allowed (I-6): if not, an unpublished
 /// agent does not exist for it.
-pub fn may_ever(policies: &PolicySet, principal: &Principal, agent: usize) -> bool {
+pub fn may_ever(
+    policies: &PolicySet,
+    principal: &Principal,
+    memo: Option<&Memo>,
+    agent: usize,
+) -> bool {
     let Some(agent) = policies.agents.get(agent) else {
         return false;
     };
@@ -102,6 +112,7 @@ pub fn may_ever(policies: &PolicySet, principal: &Principal, agent: usize) -> bo
             slot,
             skill,
             principal,
+            memo,
         };
         // Allows first: a caller whom no rule allows anything is what this is asked for.
         call.allowing().is_some() && call.firing().is_none()
@@ -181,6 +192,7 @@ struct Call<'a> {
     slot: usize,
     skill: SkillNumber,
     principal: &'a Principal,
+    memo: Option<&'a Memo>,
 }
 
 impl<'a> Call<'a> {
@@ -191,38 +203,51 @@ impl<'a> Call<'a> {
         tables.into_iter().filter_map(move |t| t.slots.get(slot))
     }
 
-    fn rules(&self, positions: &'a [usize]) -> impl Iterator<Item = &'a Rule> + use<'a> {
+    fn rules(&self, positions: &'a [usize]) -> impl Iterator<Item = (usize, &'a Rule)> + use<'a> {
         let rules = &self.policies.rules;
-        positions.iter().filter_map(move |i| rules.get(*i))
+        positions
+            .iter()
+            .filter_map(move |i| Some((*i, rules.get(*i)?)))
+    }
+
+    /// What the condition of the rule at a position comes to.
+    fn comes_to(&self, position: usize, condition: &Condition) -> Tri {
+        let evaluated = || evaluate(condition, self.principal);
+        match self.memo {
+            Some(memo) => memo.recall(position, self.policies.rules.len(), evaluated),
+            None => evaluated(),
+        }
     }
 
     fn firing(&self) -> Option<&'a Rule> {
         self.slots()
             .flat_map(|slot| self.rules(&slot.lists(self.skill).denies))
-            .find(|rule| self.fires(rule))
+            .find(|(position, rule)| self.fires(*position, rule))
+            .map(|(_, rule)| rule)
     }
 
     fn allowing(&self) -> Option<&'a Rule> {
         self.slots()
             .flat_map(|slot| self.rules(&slot.lists(self.skill).allows))
-            .find(|rule| self.allows(rule))
+            .find(|(position, rule)| self.allows(*position, rule))
+            .map(|(_, rule)| rule)
     }
 
-    fn fires(&self, rule: &Rule) -> bool {
+    fn fires(&self, position: usize, rule: &Rule) -> bool {
         rule.issuers.contains(self.principal.issuer_index)
             && match &rule.body {
                 Body::Allow { .. } => false,
-                Body::DenyWhen(condition) => evaluate(condition, self.principal) != Tri::False,
-                Body::DenyUnless(condition) => evaluate(condition, self.principal) != Tri::True,
+                Body::DenyWhen(condition) => self.comes_to(position, condition) != Tri::False,
+                Body::DenyUnless(condition) => self.comes_to(position, condition) != Tri::True,
                 Body::DenyAlways => true,
             }
     }
 
-    fn allows(&self, rule: &Rule) -> bool {
+    fn allows(&self, position: usize, rule: &Rule) -> bool {
         rule.issuers.contains(self.principal.issuer_index)
             && match &rule.body {
                 Body::Allow { grant, require } => {
-                    self.has(*grant) && evaluate(require, self.principal) == Tri::True
+                    self.has(*grant) && self.comes_to(position, require) == Tri::True
                 }
                 Body::DenyWhen(_) | Body::DenyUnless(_) | Body::DenyAlways => false,
             }

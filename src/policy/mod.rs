@@ -12,6 +12,7 @@ pub mod document;
 pub mod explain;
 pub mod index;
 mod matchers;
+pub mod memo;
 pub mod names;
 pub mod public_address;
 pub mod webhooks;
@@ -21,5 +22,6 @@ pub use decide::{Asked, AskedSkill, Question, claims_used, could_allow, decide, 
 pub use decision::{Decision, Effect, Near};
 pub use explain::explain;
 pub use index::PolicySet;
+pub use memo::Memo;
 pub use names::{AgentFacts, World};
 pub use webhooks::Webhooks;

@@ -158,6 +158,7 @@ fn message<'a>(agent: usize, skill: &'a str, principal: &'a Principal) -> Questi
         asked: Asked::Operation(Operation::SendMessage),
         skill: AskedSkill::Known(skill),
         principal,
+        memo: None,
     }
 }
 

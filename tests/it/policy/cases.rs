@@ -79,6 +79,7 @@ fn question<'a>(site: &Site, node: &'a Node, principal: &'a Principal) -> Questi
             None => AskedSkill::NotAMessage,
         },
         principal,
+        memo: None,
     }
 }
 

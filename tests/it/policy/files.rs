@@ -136,6 +136,7 @@ fn the_mesh_keeps_its_surfaces_apart() {
             asked,
             skill: AskedSkill::Unknown,
             principal: caller,
+            memo: None,
         };
         let decision = policy::decide(&loaded.snapshot.policy, &question);
         (decision.rule, decision.near.map(|near| near.why))
@@ -156,7 +157,7 @@ fn the_mesh_keeps_its_surfaces_apart() {
     );
     caller.grant = None;
     assert_eq!(decide(message, &caller), (None, Some(why::GRANT)));
-    assert!(!policy::may_ever(&loaded.snapshot.policy, &caller, 0));
+    assert!(!policy::may_ever(&loaded.snapshot.policy, &caller, None, 0));
 }
 
 /// 10,000 rules over 1,000 agents load, and each agent keeps its own.

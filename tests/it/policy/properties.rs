@@ -2,7 +2,7 @@
 
 use super::reference::{CallModel, Model, allows, principals, rule, rules};
 use super::{Site, decide, site, text};
-use portcullis::policy::{self, Effect, PolicySet, may_ever};
+use portcullis::policy::{self, Effect, Memo, PolicySet, may_ever};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -33,8 +33,13 @@ proptest! {
         let policies = compile(&site, &numbered(&rules));
         for principal in &principals {
             let mut ever = [false; 3];
+            let memo = Memo::default();
             for call in CallModel::all() {
-                let decision = policy::decide(&policies, &call.question(principal));
+                let question = call.question(principal);
+                let decision = policy::decide(&policies, &question);
+                // What another call of the same token left behind changes nothing.
+                let remembered = policy::Question { memo: Some(&memo), ..question };
+                prop_assert_eq!(&policy::decide(&policies, &remembered), &decision);
                 let expected = allows(&site, &rules, &call, principal);
                 prop_assert_eq!(
                     decision.effect == Effect::Allow, expected,
@@ -44,7 +49,7 @@ proptest! {
                 ever[call.agent] |= expected;
             }
             for (agent, expected) in ever.into_iter().enumerate() {
-                prop_assert_eq!(may_ever(&policies, principal, agent), expected);
+                prop_assert_eq!(may_ever(&policies, principal, Some(&memo), agent), expected);
             }
         }
     }

@@ -242,6 +242,7 @@ impl CallModel {
             asked: operation.map_or(Asked::Backend, Asked::Operation),
             skill: self.skill.map_or(AskedSkill::Unknown, AskedSkill::Known),
             principal,
+            memo: None,
         }
     }
 }
