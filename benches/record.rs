@@ -6,8 +6,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use portcullis::a2a::{Binding, Operation, Version};
 use portcullis::audit::chain::Chain;
 use portcullis::audit::record::{
-    Asked, Assurance, Caller, ClaimValue, Claims, Decision, Effect, Grant, Head, Id, Ids, Intent,
-    Record, Request, Sha256, Skill, SkillSource, Source, Surface, Text, Time,
+    Actors, Asked, Assurance, Caller, ClaimValue, Claims, Decision, Effect, Grant, Head, Id, Ids,
+    Intent, Record, Request, Sha256, Skill, SkillSource, Source, Surface, Text, Time,
 };
 use portcullis::audit::redact::Fingerprint;
 use std::hint::black_box;
@@ -25,7 +25,7 @@ fn bench(c: &mut Criterion) {
         issuer: "corp",
         subject: Id("9b1c5d1e-7f0a-4f5e-9a53-0b7d6f2a1c44"),
         client: Some(Id("bench")),
-        actors: Ids(&[]),
+        actors: Actors::default(),
         fingerprint: Fingerprint::of(&key, b"header.payload"),
         grant: Grant::Agent,
         claims: Claims(&claims),

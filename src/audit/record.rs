@@ -13,7 +13,8 @@ pub use label::{
 };
 pub use other::{CardChanged, Checkpoint, ConfigChange, Fetch, Note, Refusals, schema};
 pub use value::{
-    ClaimValue, Claims, Counts, Id, Ids, Millis, Sha256, Text, Time, event_kind_label, state_label,
+    Actors, ClaimValue, Claims, Counts, Id, Ids, Millis, Sha256, Text, Time, event_kind_label,
+    state_label,
 };
 
 use super::redact::Fingerprint;
@@ -235,9 +236,9 @@ pub struct Caller<'a> {
     /// `client_id` or its equivalent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Id<'a>>,
-    /// Subjects of the actor chain, outermost first.
-    #[serde(skip_serializing_if = "Ids::is_empty")]
-    pub actors: Ids<'a>,
+    /// Who acts for it, outermost first.
+    #[serde(skip_serializing_if = "Actors::is_empty")]
+    pub actors: Actors<'a>,
     /// Which token it was.
     pub fingerprint: Fingerprint,
     /// The reach of the token.

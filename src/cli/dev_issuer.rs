@@ -124,6 +124,8 @@ pub struct Claims {
     pub header: Map<String, Value>,
     /// Claims to leave out.
     pub without: Vec<String>,
+    /// Header members to leave out.
+    pub header_without: Vec<String>,
 }
 
 /// Longest key file that is read, in bytes.
@@ -278,6 +280,9 @@ impl DevIssuer {
         }
         if let Some(payload) = payload.as_object_mut() {
             payload.retain(|name, _| !claims.without.contains(name));
+        }
+        if let Some(header) = header.as_object_mut() {
+            header.retain(|name, _| !claims.header_without.contains(name));
         }
         self.sign(
             header.to_string().as_bytes(),

@@ -2,11 +2,12 @@
 
 mod claims;
 mod instant;
+mod profile;
 
 use super::capture::Capture;
-use super::check::{is_later, list_of, name_of, seconds, unique, words};
+use super::check::{list_of, name_of, seconds, unique, words};
 use super::{document, keys};
-use crate::identity::issuer::{Algorithm, IgnoredHeader, IssuerConfig, KeyFile, Profile, Typ};
+use crate::identity::issuer::{IgnoredHeader, IssuerConfig, KeyFile, Profile};
 use crate::source::{Mapping, Value, codes};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,15 +20,6 @@ const MAX_LIFETIME: u64 = 86_400;
 /// Longest `leeway` in seconds (CL-13).
 const MAX_LEEWAY: u64 = 60;
 
-const PROFILES: [(&str, Profile); 2] =
-    [("strict", Profile::Strict), ("keycloak", Profile::Keycloak)];
-const LATER_PROFILES: [&str; 5] = ["entra", "auth0", "okta", "cognito", "spiffe"];
-const TYPS: [(&str, Typ); 4] = [
-    ("JWT", Typ::Jwt),
-    ("JOSE", Typ::Jose),
-    ("at+jwt", Typ::AtJwt),
-    ("absent", Typ::Absent),
-];
 const IGNORED: [(&str, IgnoredHeader); 4] = [
     ("jwk", IgnoredHeader::Jwk),
     ("jku", IgnoredHeader::Jku),
@@ -41,6 +33,7 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<IssuerCo
     let mut issuers = HashMap::new();
     let mut read = Vec::new();
     let mut files = Vec::new();
+    let mut shared = Vec::new();
     for entry in value.list().unwrap_or_default() {
         let Some(fields) = entry.fields(&document::ISSUER) else {
             continue;
@@ -62,8 +55,10 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<IssuerCo
         if let (Some(config), Some(file)) = (one(&fields, capture), file) {
             read.push(Arc::new(config));
             files.push(file);
+            shared.push(fields.get("shared_keys"));
         }
     }
+    profile::shared_keys(&read, &shared);
     keys::check(&read, &files);
     read
 }
@@ -73,8 +68,7 @@ fn one(fields: &Mapping<'_, '_>, capture: &Capture) -> Option<IssuerConfig> {
     let issuer = fields.get("issuer").and_then(|v| v.text().map(Box::from));
     let keys = fields.get("keys").and_then(|v| key_file(&v, capture));
     let profile = match fields.get("profile") {
-        Some(value) if is_later(&value, &LATER_PROFILES, "use `strict` or `keycloak`") => None,
-        Some(value) => value.word(&PROFILES),
+        Some(value) => value.word(&Profile::ALL.map(|p| (p.rules().name, p))),
         None => Some(Profile::Strict),
     };
     let clients = fields
@@ -85,14 +79,10 @@ fn one(fields: &Mapping<'_, '_>, capture: &Capture) -> Option<IssuerConfig> {
         .get("audiences")
         .map(|v| list_of(&v))
         .unwrap_or_default();
-    if !fields.has("audiences") && !fields.has("clients") {
-        fields.whole().error(
-            codes::MISSING_FIELD,
-            "`audiences` is missing",
-            "name the audience that tokens for this gateway carry; without one, a token for any other service would do",
-        );
+    let (algorithms, rsa_alg) = profile::algorithms(fields, profile.unwrap_or(Profile::Strict));
+    if let Some(profile) = profile {
+        profile::check(fields, profile, issuer.as_deref().unwrap_or_default());
     }
-    let (algorithms, rsa_alg) = algorithms(fields);
     let development = flag(fields, "development");
     if development {
         fields.whole().warn(
@@ -118,11 +108,23 @@ fn one(fields: &Mapping<'_, '_>, capture: &Capture) -> Option<IssuerConfig> {
         profile: profile?,
         algorithms,
         rsa_alg,
-        typ: typ(fields, profile?),
+        typ: profile::typ(fields, profile?),
         max_lifetime: max_lifetime.unwrap_or(3600),
         leeway: leeway.unwrap_or(30),
         not_before: fields.get("not_before").and_then(|v| instant(&v)),
         clients,
+        tenants: fields
+            .get("tenants")
+            .map(|v| list_of(&v))
+            .unwrap_or_default(),
+        trust_domain: fields
+            .get("trust_domain")
+            .and_then(|v| v.text().map(Box::from)),
+        shared_keys: fields
+            .get("shared_keys")
+            .map(|v| list_of(&v))
+            .unwrap_or_default(),
+        delegated_full: flag(fields, "delegated_full"),
         allow_missing_kid: flag(fields, "allow_missing_kid"),
         ignore_header: fields
             .get("ignore_header")
@@ -173,54 +175,4 @@ fn key_file(value: &Value<'_, '_>, capture: &Capture) -> Option<KeyFile> {
         path,
         content: bytes.as_slice().into(),
     })
-}
-
-fn algorithms(fields: &Mapping<'_, '_>) -> (Vec<Algorithm>, Algorithm) {
-    let listed = fields
-        .get("algorithms")
-        .map(|v| words(&v, &Algorithm::NAMES));
-    let rsa: Vec<(&str, Algorithm)> = Algorithm::NAMES
-        .iter()
-        .copied()
-        .filter(|(_, a)| a.is_rsa())
-        .collect();
-    let rsa_value = fields.get("rsa_alg");
-    let chosen = rsa_value.as_ref().and_then(|v| v.word(&rsa));
-    let accepted = listed.unwrap_or_else(|| Algorithm::DEFAULT.to_vec());
-    let rsa_alg = chosen.unwrap_or(Algorithm::Rs256);
-    // KY-5: a key has one algorithm, so RSA keys without `alg` need one that is accepted.
-    let missing = !accepted.contains(&rsa_alg);
-    if let (Some(value), true, true) = (&rsa_value, chosen.is_some(), missing) {
-        value.error(
-            codes::ALGORITHMS,
-            "`rsa_alg` is not among `algorithms`",
-            "add it there, or choose one that is listed",
-        );
-    } else if let (Some(value), None, true) = (fields.get("algorithms"), &rsa_value, missing)
-        && accepted.iter().any(|a| a.is_rsa())
-    {
-        value.error(
-            codes::ALGORITHMS,
-            "RSA keys that name no algorithm would be RS256, which is not listed",
-            "say with `rsa_alg` which of the listed algorithms they have",
-        );
-    }
-    (accepted, rsa_alg)
-}
-
-fn typ(fields: &Mapping<'_, '_>, profile: Profile) -> Vec<Typ> {
-    let given = fields.get("typ");
-    match (profile, given) {
-        (Profile::Strict, Some(value)) => {
-            value.error(
-                codes::PROFILE,
-                "`typ` cannot be chosen under `profile: strict`",
-                "strict takes `at+jwt` (RFC 9068); remove the line, or choose the profile of the issuer's product",
-            );
-            vec![Typ::AtJwt]
-        }
-        (Profile::Strict, None) => vec![Typ::AtJwt],
-        (Profile::Keycloak, Some(value)) => words(&value, &TYPS),
-        (Profile::Keycloak, None) => vec![Typ::Jwt],
-    }
 }

@@ -9,7 +9,7 @@ use super::header::{self, Header};
 use super::issuer::IssuerConfig;
 use super::keys::{EntryNote, Key, KeySet, KeySetFault};
 use super::token::Token;
-use super::{Principal, grants};
+use super::{Principal, delegation, grants};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -122,6 +122,9 @@ impl Issuers {
                 }
             };
             let held = |entry: &Entry| {
+                if entry.config.shares_keys_with(config) {
+                    return false;
+                }
                 let theirs = entry.keys.iter().flat_map(KeySet::keys);
                 keys.as_ref()
                     .is_some_and(|keys| theirs.into_iter().any(|k| keys.holds(&k.thumbprint)))
@@ -202,14 +205,16 @@ pub(super) fn judge<R: Refusals>(
     };
     let payload = &token.payload;
     let claims = claims::judge(payload, config, now, refusals)?;
+    let actors = delegation::actors(payload, &config.issuer, refusals)?;
     Ok(Principal {
         issuer_index,
         issuer: Arc::clone(&entry.name),
         subject: claims.subject.into(),
         client: claims.client.map(Box::from),
         token_id: claims.token_id.map(Box::from),
-        scopes: grants::scopes(payload),
-        grant: grants::grant(payload, &config.grants),
+        scopes: grants::scopes(payload, config.profile.rules().scopes),
+        grant: grants::reach(payload, config, !actors.is_empty()),
+        actors,
         claims: config
             .claims
             .iter()

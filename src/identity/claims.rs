@@ -1,8 +1,10 @@
-//! The claims of a payload whose signature is good (CL-1 to CL-14, FM-7, SC-1, GR-8).
+//! The claims of a payload whose signature is good (CL-1 to CL-14, FM-7, IS-4, SC-1).
 
 use super::accept::Refusals;
 use super::fault::{self, TokenFault};
-use super::issuer::{IssuerConfig, Profile};
+use super::issuer::IssuerConfig;
+use super::profile::{Named, Subject};
+use super::{kind, spiffe};
 use crate::a2a::strict_json::Value;
 
 /// Largest NumericDate (CL-14): the last second of the year 9999.
@@ -12,17 +14,7 @@ const FIRST_NOW: i64 = 1_704_067_200;
 /// Most elements of `aud` (CL-2).
 const MAX_AUDIENCES: usize = 16;
 /// Longest `sub`, `jti` and client in characters (CL-7, CL-8).
-const MAX_NAME: usize = 255;
-/// Claims of tokens that are no access tokens (CL-10).
-pub(super) const OTHER_KINDS: [&str; 6] = [
-    "nonce",
-    "at_hash",
-    "c_hash",
-    "s_hash",
-    "events",
-    "token_introspection",
-];
-
+pub(super) const MAX_NAME: usize = 255;
 /// What acceptance takes from a payload.
 #[derive(Default)]
 pub(super) struct Claims<'v> {
@@ -67,38 +59,20 @@ pub(super) fn judge<'v, R: Refusals>(
     now: i64,
     refusals: &mut R,
 ) -> Result<Claims<'v>, TokenFault> {
-    // Present is enough: both restrict the token, and neither can be enforced here.
+    // Present is enough: it restricts the token and cannot be enforced here.
     if payload.get("cnf").is_some() {
         refusals.refuse(fault::CONSTRAINED)?;
     }
-    if payload.get("act").is_some() {
-        refusals.refuse(fault::DELEGATED)?;
-    }
-    kind(payload, config, refusals)?;
+    kind::judge(payload, config, refusals)?;
     audience(payload, config, refusals)?;
     let times = times(payload, config, refusals)?;
     if let Some(times) = &times {
         judge_times(times, config, now, refusals)?;
     }
-    let strict = config.profile == Profile::Strict;
-    let mut name = |claim, missing: TokenFault, required: bool| match payload.get(claim) {
-        Some(value) => match value.as_str() {
-            Some(text) if has_control(text) => {
-                refusals.refuse(fault::CONTROL_CHARACTER).map(|()| None)
-            }
-            Some(text) if !text.is_empty() && text.chars().nth(MAX_NAME).is_none() => {
-                Ok(Some(text))
-            }
-            Some(_) | None => refusals.refuse(missing).map(|()| None),
-        },
-        None if required => refusals.refuse(missing).map(|()| None),
-        None => Ok(None),
-    };
-    let subject = name("sub", fault::SUBJECT, true)?;
-    let token_id = name("jti", fault::TOKEN_ID, strict)?;
-    let client_id = name("client_id", fault::CLIENT, strict)?;
-    let authorized = name("azp", fault::CLIENT, false)?;
-    let client = client(client_id, authorized, config, refusals)?;
+    let rules = config.profile.rules();
+    let subject = subject(payload, config, refusals)?;
+    let token_id = token_id(payload, &rules.token_id, refusals)?;
+    let client = client(payload, config, refusals)?;
     Ok(Claims {
         subject: subject.unwrap_or_default(),
         client,
@@ -107,33 +81,78 @@ pub(super) fn judge<'v, R: Refusals>(
     })
 }
 
-/// CL-10: only access tokens.
-fn kind<R: Refusals>(
-    payload: &Value,
-    config: &IssuerConfig,
+/// The text of a claim that names something: 1 to 255 characters, none of them for control (FM-7).
+/// `None` when it is not there, or is no such text, which was refused then.
+fn text<'v, R: Refusals>(
+    payload: &'v Value,
+    claim: &str,
+    fault: TokenFault,
     refusals: &mut R,
-) -> Result<(), TokenFault> {
-    if OTHER_KINDS.iter().any(|name| payload.get(name).is_some()) {
-        refusals.refuse(fault::OTHER_KIND)?;
-    }
-    match config.profile {
-        Profile::Strict => Ok(()),
-        Profile::Keycloak => match payload.get("typ").and_then(Value::as_str) {
-            Some("Bearer") => Ok(()),
-            Some(_) | None => refusals.refuse(fault::PAYLOAD_TYP),
-        },
-    }
+) -> Result<Option<&'v str>, TokenFault> {
+    let Some(value) = payload.get(claim) else {
+        return Ok(None);
+    };
+    let fault = match value.as_str() {
+        Some(text) if has_control(text) => fault::CONTROL_CHARACTER,
+        Some(text) if !text.is_empty() && text.chars().nth(MAX_NAME).is_none() => {
+            return Ok(Some(text));
+        }
+        Some(_) | None => fault,
+    };
+    refusals.refuse(fault).map(|()| None)
 }
 
-/// CL-2: one element equal to a configured audience, byte for byte. An entry without audiences
-/// names its clients instead; an `aud` would then match nothing, and is refused.
+/// CL-7.
+fn subject<'v, R: Refusals>(
+    payload: &'v Value,
+    config: &IssuerConfig,
+    refusals: &mut R,
+) -> Result<Option<&'v str>, TokenFault> {
+    if payload.get("sub").is_none() {
+        return refusals.refuse(fault::SUBJECT).map(|()| None);
+    }
+    let subject = text(payload, "sub", fault::SUBJECT, refusals)?;
+    match config.profile.rules().subject {
+        Subject::Text => {}
+        Subject::SpiffeId => {
+            let domain = config.trust_domain.as_deref().unwrap_or_default();
+            if subject.is_some_and(|id| !spiffe::is_workload_of(id, domain)) {
+                refusals.refuse(fault::SPIFFE_ID)?;
+            }
+        }
+    }
+    Ok(subject)
+}
+
+/// CL-8. A `jti` is well formed wherever it stands.
+fn token_id<'v, R: Refusals>(
+    payload: &'v Value,
+    rule: &Named,
+    refusals: &mut R,
+) -> Result<Option<&'v str>, TokenFault> {
+    let mut found = None;
+    for claim in rule.claims {
+        let id = text(payload, claim, fault::TOKEN_ID, refusals)?;
+        found = found.or(id);
+    }
+    let there = rule.claims.iter().any(|claim| payload.get(claim).is_some());
+    if rule.required && !there {
+        refusals.refuse(fault::TOKEN_ID)?;
+    }
+    Ok(found)
+}
+
+/// CL-2: one element equal to a configured audience, byte for byte. Where the profile lets an entry
+/// name its clients instead, an `aud` would match nothing, and is refused.
 fn audience<R: Refusals>(
     payload: &Value,
     config: &IssuerConfig,
     refusals: &mut R,
 ) -> Result<(), TokenFault> {
+    let may = config.profile.rules().clients_for_audience;
+    let by_clients = may && config.audiences.is_empty() && !config.clients.is_empty();
     let elements = match payload.get("aud") {
-        None if config.audiences.is_empty() => return Ok(()),
+        None if by_clients => return Ok(()),
         None => return refusals.refuse(fault::NO_AUDIENCE),
         Some(Value::Array(elements)) => elements.as_slice(),
         Some(value) => std::slice::from_ref(value),
@@ -173,7 +192,7 @@ fn times<R: Refusals>(
     if payload.get("exp").is_none() {
         refusals.refuse(fault::NO_EXPIRY)?;
     }
-    if payload.get("iat").is_none() && config.profile == Profile::Strict {
+    if payload.get("iat").is_none() && config.profile.rules().issued_at {
         refusals.refuse(fault::NO_ISSUED_AT)?;
     }
     Ok(expires.map(|expires| Times {
@@ -240,23 +259,37 @@ pub(super) fn judge_validity(times: &Times, leeway: i64, now: i64) -> Result<(),
     Ok(())
 }
 
-/// CL-9. Strict has demanded `client_id` before; the other profiles take either name.
+/// CL-9: the first of the profile's claims. `client_id`, `azp` and the profile's own are the same
+/// thing under several names: whichever are there must be equal.
 fn client<'v, R: Refusals>(
-    client_id: Option<&'v str>,
-    authorized: Option<&'v str>,
+    payload: &'v Value,
     config: &IssuerConfig,
     refusals: &mut R,
 ) -> Result<Option<&'v str>, TokenFault> {
-    if let (Some(one), Some(other)) = (client_id, authorized)
-        && one != other
+    let rule = &config.profile.rules().client;
+    let mut client = None;
+    let mut any = None;
+    let mut differ = false;
+    let others = ["client_id", "azp"];
+    let others = others.iter().filter(|name| !rule.claims.contains(name));
+    for (claim, counts) in rule
+        .claims
+        .iter()
+        .map(|claim| (claim, true))
+        .chain(others.map(|claim| (claim, false)))
     {
+        let Some(found) = text(payload, claim, fault::CLIENT, refusals)? else {
+            continue;
+        };
+        differ |= *any.get_or_insert(found) != found;
+        if counts && client.is_none() {
+            client = Some(found);
+        }
+    }
+    if differ {
         refusals.refuse(fault::CLIENTS_DIFFER)?;
     }
-    let client = match config.profile {
-        Profile::Strict => client_id,
-        Profile::Keycloak => client_id.or(authorized),
-    };
-    if client.is_none() && config.profile != Profile::Strict {
+    if rule.required && client.is_none() {
         refusals.refuse(fault::CLIENT)?;
     }
     let listed = |client: &str| config.clients.iter().any(|known| **known == *client);
@@ -267,7 +300,7 @@ fn client<'v, R: Refusals>(
 }
 
 /// FM-7: U+0000 to U+001F and U+007F to U+009F.
-fn has_control(text: &str) -> bool {
+pub(super) fn has_control(text: &str) -> bool {
     text.chars().any(char::is_control)
 }
 

@@ -140,9 +140,32 @@ fn accepted(principal: &Principal, now: i64) -> Vec<Finding> {
         }
     };
     let caller = format!("the caller is {}{client}", fix::quoted(&principal.subject));
-    vec![
+    let mut findings = vec![
         finding("CL-7", caller),
         finding("CL-3", until),
         finding("GR-1", reach.to_owned()),
-    ]
+    ];
+    if let Some(actor) = principal.actors.first() {
+        let chain: Vec<String> = principal
+            .actors
+            .iter()
+            .map(|actor| fix::quoted(&actor.subject))
+            .collect();
+        let foreign = match &actor.issuer {
+            Some(issuer) => format!(
+                ", of the issuer {}, so that no rule can compare its name",
+                fix::quoted(issuer)
+            ),
+            None => String::new(),
+        };
+        findings.push(finding(
+            "GR-8",
+            format!(
+                "it is delegated: {} acts for the caller{foreign}; the grant is `agent` at most, unless the entry says `delegated_full`; the chain is {}",
+                fix::quoted(&actor.subject),
+                chain.join(", ")
+            ),
+        ));
+    }
+    findings
 }

@@ -87,6 +87,7 @@ faults! {
         KEY_IN_HEADER = "HD-7" "key_in_header";
         ENCRYPTION_MEMBER = "HD-8" "encryption_member";
         NESTED = "HD-9" "cty_present";
+        HEADER_MEMBER = "HD-10" "header_member_unknown";
         HEADER_TYPE = "HD-11" "header_member_type";
         REPLICATED_CLAIM = "HD-12" "replicated_claim_differs";
         UNKNOWN_KID = "KY-1" "unknown_kid";
@@ -94,6 +95,7 @@ faults! {
         NO_SINGLE_KEY = "KY-11" "no_single_key";
         ISSUER = "CL-1" "issuer_missing";
         UNKNOWN_ISSUER = "IS-1" "issuer_unknown";
+        TENANT = "IS-4" "tenant";
         NO_AUDIENCE = "CL-2" "audience_missing";
         AUDIENCE_FORM = "CL-2" "audience_malformed";
         AUDIENCE = "CL-2" "audience_other";
@@ -106,18 +108,20 @@ faults! {
         LIFETIME = "CL-6" "lifetime_too_long";
         NEVER_VALID = "CL-6" "never_valid";
         SUBJECT = "CL-7" "subject";
+        SPIFFE_ID = "CL-7" "spiffe_id";
         TOKEN_ID = "CL-8" "token_id";
         CLIENT = "CL-9" "client_missing";
         CLIENTS_DIFFER = "CL-9" "clients_differ";
         CLIENT_NOT_LISTED = "CL-9" "client_not_listed";
         OTHER_KIND = "CL-10" "other_kind_of_token";
-        PAYLOAD_TYP = "CL-10" "payload_typ";
+        TOKEN_KIND = "CL-10" "token_kind";
         ISSUED_TOO_EARLY = "CL-12" "issued_before_cutoff";
         CLOCK_NOT_SET = "CL-13" "clock_not_set";
         NOT_A_DATE = "CL-14" "not_a_date";
         CONSTRAINED = "SC-1" "cnf_not_enforceable";
         DPOP_SCHEME = "SC-7" "dpop_not_available";
         KEY_GONE = "CA-2" "key_gone";
-        DELEGATED = "GR-8" "delegation_not_available";
+        ACTOR = "GR-8" "actor_malformed";
+        TOO_MANY_ACTORS = "GR-8" "actors_too_many";
     }
 }

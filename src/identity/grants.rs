@@ -1,8 +1,16 @@
-//! How far a token reaches, and what its declared claims are (GR-1 to GR-7, PR-2, PR-4).
+//! How far a token reaches, and what its declared claims are (GR-1 to GR-8, PR-2, PR-4).
 
-use super::issuer::{ClaimDeclaration, ClaimKind, Grant, GrantForm, GrantMark};
+use super::issuer::{ClaimDeclaration, ClaimKind, Grant, GrantForm, GrantMark, IssuerConfig};
+use super::profile::Scopes;
 use super::{ClaimState, ClaimValue};
 use crate::a2a::strict_json::Value;
+
+/// The grant of a token. Delegation caps it, whatever its marks add up to (GR-4, GR-8).
+pub(super) fn reach(payload: &Value, config: &IssuerConfig, delegated: bool) -> Option<Grant> {
+    let grant = grant(payload, &config.grants)?;
+    let capped = delegated && !config.delegated_full;
+    Some(if capped { Grant::Agent } else { grant })
+}
 
 /// The grant that the marks add up to; absence is none (GR-3, GR-4).
 pub(super) fn grant(payload: &Value, marks: &[GrantMark]) -> Option<Grant> {
@@ -36,13 +44,27 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     text.split(' ').filter(|piece| !piece.is_empty())
 }
 
-/// The pieces of `scope`; none for any other type.
-pub(super) fn scopes(payload: &Value) -> Vec<Box<str>> {
-    payload
-        .get("scope")
-        .and_then(Value::as_str)
-        .map(|text| pieces(text).map(Box::from).collect())
-        .unwrap_or_default()
+/// The scopes, where the profile has them; none for any other type, and none of an array with an
+/// element of another type (GR-5).
+pub(super) fn scopes(payload: &Value, scopes: Scopes) -> Vec<Box<str>> {
+    match scopes {
+        Scopes::Words(claim) => payload
+            .get(claim)
+            .and_then(Value::as_str)
+            .map(|text| pieces(text).map(Box::from).collect()),
+        Scopes::List(claim) => payload.get(claim).and_then(|list| match list {
+            Value::Array(items) => items
+                .iter()
+                .map(|item| item.as_str().map(Box::from))
+                .collect(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => None,
+        }),
+    }
+    .unwrap_or_default()
 }
 
 /// The state of a declared claim (PR-2).

@@ -91,6 +91,11 @@ pub(super) fn judge_for<R: Refusals>(
     if !read.alg.is_some_and(|alg| config.algorithms.contains(&alg)) {
         refusals.refuse(fault::ALG_NOT_LISTED)?;
     }
+    let members = header.as_object().unwrap_or_default();
+    let known = |only: &[&str]| members.iter().all(|(name, _)| only.contains(&&**name));
+    if !config.profile.rules().header.is_none_or(known) {
+        refusals.refuse(fault::HEADER_MEMBER)?;
+    }
     let typ = header.get("typ").and_then(Value::as_str);
     if !config.typ.iter().any(|accepted| accepts(*accepted, typ)) {
         refusals.refuse(fault::TYP)?;

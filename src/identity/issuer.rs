@@ -12,7 +12,8 @@ pub struct IssuerConfig {
     pub name: Box<str>,
     /// The `iss` value, compared byte for byte (CL-1); unique among entries (IS-3).
     pub issuer: Box<str>,
-    /// Accepted audiences, compared byte for byte (CL-2). Empty only when `clients` is not.
+    /// Accepted audiences, compared byte for byte (CL-2). Empty only under a profile that lets an
+    /// entry name its `clients` instead.
     pub audiences: Vec<Box<str>>,
     /// Where its keys come from.
     pub keys: KeyFile,
@@ -32,6 +33,15 @@ pub struct IssuerConfig {
     pub not_before: Option<i64>,
     /// Accepted clients; empty means any (CL-9).
     pub clients: Vec<Box<str>>,
+    /// Accepted tenants (IS-4); empty means that the tenant claim is not looked at, which the
+    /// profile may not allow.
+    pub tenants: Vec<Box<str>>,
+    /// The trust domain of SPIFFE IDs (CL-7); only under [`Profile::Spiffe`].
+    pub trust_domain: Option<Box<str>>,
+    /// Names of entries that may hold the same keys (IS-3).
+    pub shared_keys: Vec<Box<str>>,
+    /// Whether a delegated token keeps the full grant (GR-8).
+    pub delegated_full: bool,
     /// Whether a token without `kid` may pass (KY-11).
     pub allow_missing_kid: bool,
     /// Header members that are ignored instead of refused (HD-7).
@@ -44,6 +54,14 @@ pub struct IssuerConfig {
     pub development: bool,
 }
 
+impl IssuerConfig {
+    /// Whether both entries say that they may hold the same keys (IS-3); one alone says nothing.
+    pub fn shares_keys_with(&self, other: &IssuerConfig) -> bool {
+        let names = |one: &IssuerConfig, name: &str| one.shared_keys.iter().any(|n| **n == *name);
+        names(self, &other.name) && names(other, &self.name)
+    }
+}
+
 /// A file with a JWKS and what it held when the configuration was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFile {
@@ -53,13 +71,23 @@ pub struct KeyFile {
     pub content: Box<[u8]>,
 }
 
-/// A declared set of relaxations.
+/// A declared set of relaxations; [`super::profile`] has the table of what each takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// RFC 9068.
     Strict,
     /// Keycloak.
     Keycloak,
+    /// Microsoft Entra ID, tokens of version 1.0 and 2.0.
+    Entra,
+    /// Auth0.
+    Auth0,
+    /// Okta, a custom authorization server.
+    Okta,
+    /// Amazon Cognito user pools.
+    Cognito,
+    /// JWT-SVIDs of a SPIFFE trust domain.
+    Spiffe,
 }
 
 /// A signature algorithm of a token (HD-2).

@@ -8,20 +8,24 @@
 pub mod accept;
 pub mod assertion;
 mod claims;
+mod delegation;
 pub mod explain;
 pub mod fault;
 mod grants;
 mod header;
 pub mod issuer;
 pub mod keys;
+mod kind;
 pub mod principal;
+pub mod profile;
 pub mod resource;
 pub mod signing_key;
+pub mod spiffe;
 mod token;
 pub mod transport;
 
 pub use accept::{Issuers, KeyNote, Refused, accept, still_good};
 pub use explain::{Finding, explain};
 pub use fault::{Answer, TokenFault};
-pub use principal::{ClaimState, ClaimValue, Principal};
+pub use principal::{Actor, ClaimState, ClaimValue, Principal};
 pub use signing_key::SigningKey;

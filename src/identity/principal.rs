@@ -29,6 +29,16 @@ pub enum ClaimState {
     WrongType,
 }
 
+/// Who acts for the subject of a token (RFC 8693 section 4.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Actor {
+    /// Its `sub`.
+    pub subject: Box<str>,
+    /// Its `iss`, where that is another than the token's: the subject then means nothing among
+    /// ours (IS-6).
+    pub issuer: Option<Box<str>>,
+}
+
 /// A verified caller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Principal {
@@ -38,13 +48,16 @@ pub struct Principal {
     pub issuer: Arc<str>,
     /// `sub`.
     pub subject: Box<str>,
-    /// `client_id`, or `azp` where the profile says so.
+    /// The client, from the claim that the profile names.
     pub client: Option<Box<str>>,
-    /// `jti`.
+    /// `jti`, or what the profile names instead.
     pub token_id: Option<Box<str>>,
     /// The pieces of `scope`, for the reserved name `scopes`.
     pub scopes: Vec<Box<str>>,
-    /// The reach of its token; `None` may do nothing (GR-1).
+    /// Who acts for it, outermost first; empty without delegation. Only the first counts for
+    /// access (GR-8).
+    pub actors: Vec<Actor>,
+    /// The reach of its token, delegation considered (GR-8); `None` may do nothing (GR-1).
     pub grant: Option<Grant>,
     /// The issuer's declared claims, in the order of their declaration.
     pub claims: Vec<ClaimState>,

@@ -116,10 +116,21 @@ pub fn authenticate(
     Ok(verified)
 }
 
-/// Issuer entry and subject (IS-5, IS-6). Neither holds the separator: names are plain, and a
-/// subject has no control character (FM-7).
+/// Issuer entry and subject (IS-5, IS-6), and the client when delegated: what one agent does for a
+/// person is not what another does. Without a client it is the actor. None of them holds the
+/// separator: names are plain, and the rest has no control character (FM-7).
 fn owner(principal: &Principal) -> Owner {
-    Owner(format!("{}\u{1f}{}", principal.issuer, principal.subject).into())
+    let mut key = format!("{}\u{1f}{}", principal.issuer, principal.subject);
+    if let Some(actor) = principal.actors.first() {
+        let (by, name) = match &principal.client {
+            Some(client) => ("client", client),
+            None => ("actor", &actor.subject),
+        };
+        for part in ["\u{1f}", by, "\u{1f}", name] {
+            key.push_str(part);
+        }
+    }
+    Owner(key.into())
 }
 
 fn rejection(fault: TokenFault) -> Rejection {

@@ -12,7 +12,7 @@ use super::skill::Skill;
 use super::{Attempts, Gate, Live, Rejection};
 use crate::a2a::Call;
 use crate::audit::record::{
-    Artifacts, Asked, Caller, ClaimValue, Claims, Decision as DecisionRecord, Delivery,
+    Actors, Artifacts, Asked, Caller, ClaimValue, Claims, Decision as DecisionRecord, Delivery,
     Effect as EffectRecord, Ended, Forwarded, Grant as GrantRecord, Head, Id, Ids, Intent, Millis,
     Near, Outcome, Reach, Reached, Record, Refusal, Request, Response, Sha256,
     Skill as SkillRecord, Source, Surface, Text, Time, Timing,
@@ -374,7 +374,7 @@ impl Recorder {
             issuer: &principal.issuer,
             subject: Id(&principal.subject),
             client: principal.client.as_deref().map(Id),
-            actors: Ids::default(),
+            actors: Actors(&principal.actors),
             fingerprint: verified.fingerprint,
             grant: match principal.grant {
                 None => GrantRecord::None,

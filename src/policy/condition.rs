@@ -112,21 +112,53 @@ impl Reserved {
         }
     }
 
-    fn found(self, principal: &Principal) -> Found<'_> {
+    fn found(self, principal: &Principal, party: Party) -> Found<'_> {
         match self {
-            Reserved::Subject => Found::Text(&principal.subject),
+            Reserved::Subject => match party {
+                Party::Subject => Found::Text(&principal.subject),
+                Party::Actor => actor(principal),
+            },
             Reserved::Client => match &principal.client {
                 Some(client) => Found::Text(client),
                 None => Found::Missing,
             },
-            // Tokens with an actor are refused before they get here.
-            Reserved::Actor => Found::Missing,
+            Reserved::Actor => actor(principal),
             // No scope and no scope claim look alike; missing is the reading that grants less.
             Reserved::Scopes if principal.scopes.is_empty() => Found::Missing,
             Reserved::Scopes => Found::Texts(&principal.scopes),
             // Sender-constrained tokens are refused before they get here.
             Reserved::Proof => Found::Text("none"),
-            Reserved::Delegated => Found::Boolean(false),
+            Reserved::Delegated => Found::Boolean(!principal.actors.is_empty()),
+        }
+    }
+}
+
+/// The outermost actor. One of another issuer is there, but its name cannot be compared with names
+/// of ours (IS-6): a wrong type, which no `if_missing` lifts.
+fn actor(principal: &Principal) -> Found<'_> {
+    match principal.actors.first() {
+        None => Found::Missing,
+        Some(actor) if actor.issuer.is_some() => Found::WrongType,
+        Some(actor) => Found::Text(&actor.subject),
+    }
+}
+
+/// For whom a condition is asked. A delegated call must be allowed to both parties (GR-8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Party {
+    /// The subject of the token.
+    Subject,
+    /// Who acts for it: `sub` is then the actor's. All else that the token says is the same.
+    Actor,
+}
+
+impl Party {
+    /// A condition that names the actor speaks of the delegation as it is, so it holds for both.
+    pub(super) fn within(self, tests: &[Test]) -> Party {
+        let names_actor = |test: &Test| matches!(test.source, Source::Reserved(Reserved::Actor));
+        match self {
+            Party::Actor if !tests.iter().any(names_actor) => Party::Actor,
+            Party::Actor | Party::Subject => Party::Subject,
         }
     }
 }
@@ -164,8 +196,8 @@ pub(super) enum Matcher {
 
 impl Test {
     /// How it comes out for a token, and why it is not true.
-    fn of(&self, principal: &Principal) -> (Tri, Why) {
-        let found = self.found(principal);
+    fn of(&self, principal: &Principal, party: Party) -> (Tri, Why) {
+        let found = self.found(principal, party);
         let why = match found {
             Found::Missing => Why::Missing,
             Found::Null => Why::Null,
@@ -188,9 +220,9 @@ impl Test {
         }
     }
 
-    fn found<'p>(&self, principal: &'p Principal) -> Found<'p> {
+    fn found<'p>(&self, principal: &'p Principal, party: Party) -> Found<'p> {
         let state = match &self.source {
-            Source::Reserved(reserved) => return reserved.found(principal),
+            Source::Reserved(reserved) => return reserved.found(principal, party),
             Source::Declared(by_issuer) => by_issuer
                 .get(principal.issuer_index)
                 .copied()
@@ -246,6 +278,16 @@ impl Test {
         }
     }
 
+    /// The claim that an explanation names.
+    pub(super) fn told(&self, party: Party) -> Arc<str> {
+        match (&self.source, party) {
+            (Source::Reserved(Reserved::Subject), Party::Actor) => "actor_sub".into(),
+            (Source::Reserved(_) | Source::Declared(_), Party::Subject | Party::Actor) => {
+                Arc::clone(&self.claim)
+            }
+        }
+    }
+
     /// Whether a token of one of `issuers` can have this claim.
     pub(super) fn uses(&self, issuer: usize, issuers: &RuleIssuers) -> Option<usize> {
         match &self.source {
@@ -262,10 +304,11 @@ fn has(sorted: &[Box<str>], text: &str) -> bool {
 }
 
 /// All tests together: false beats unknown, unknown beats true.
-pub(super) fn evaluate(tests: &[Test], principal: &Principal) -> Tri {
+pub(super) fn evaluate(tests: &[Test], principal: &Principal, party: Party) -> Tri {
+    let party = party.within(tests);
     let mut all = Tri::True;
     for test in tests {
-        match test.of(principal).0 {
+        match test.of(principal, party).0 {
             Tri::False => return Tri::False,
             Tri::Unknown => all = Tri::Unknown,
             Tri::True => {}
@@ -274,14 +317,16 @@ pub(super) fn evaluate(tests: &[Test], principal: &Principal) -> Tri {
     all
 }
 
-/// The tests that are not true, and why.
+/// The tests that are not true, for whom they were asked, and why.
 pub(super) fn failing<'t>(
     tests: &'t [Test],
     principal: &Principal,
-) -> impl Iterator<Item = (&'t Test, Tri, Why)> {
-    tests.iter().filter_map(|test| {
-        let (tri, why) = test.of(principal);
-        (tri != Tri::True).then_some((test, tri, why))
+    party: Party,
+) -> impl Iterator<Item = (&'t Test, Party, Why)> {
+    let party = party.within(tests);
+    tests.iter().filter_map(move |test| {
+        let (tri, why) = test.of(principal, party);
+        (tri != Tri::True).then_some((test, party, why))
     })
 }
 

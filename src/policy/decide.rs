@@ -1,6 +1,6 @@
 //! [`decide()`]: the answer to a [`Question`].
 
-use super::condition::{Condition, Tri, Why, evaluate, failing};
+use super::condition::{Condition, Party, Test, Tri, evaluate, failing};
 use super::decision::{Decision, Effect, Near, why};
 use super::index::{
     AgentRules, BACKEND_SLOT, Body, PolicySet, Rule, SLOTS, SkillNumber, Slot, is_message, slot_of,
@@ -58,39 +58,57 @@ pub enum AskedSkill<'a> {
     Unknown,
 }
 
-/// Judges a call. Nothing is allocated on an allow.
+/// Judges a call. Nothing is allocated on an allow. A delegated call needs an allow, and no deny that
+/// fires, for the subject and for the outermost actor alike (GR-8).
 pub fn decide(policies: &PolicySet, question: &Question<'_>) -> Decision {
     let Some(agent) = policies.agents.get(question.agent) else {
         return Decision::deny(Decision::NO_RULE);
     };
     let slot = question.asked.slot();
-    let call = Call {
+    let call = |party: &Party| Call {
         policies,
         agent,
         slot,
         skill: skill_number(agent, slot, question.skill),
         principal: question.principal,
         memo: question.memo,
+        party: *party,
     };
-    if let Some(rule) = call.firing() {
-        return Decision {
-            effect: Effect::Deny,
-            reason: Decision::DENY_RULE,
-            rule: Some(Arc::clone(&rule.id)),
-            near: call.why_firing(rule),
-        };
+    let parties = parties(question.principal);
+    for call in parties.iter().map(call) {
+        if let Some(rule) = call.firing() {
+            return Decision {
+                effect: Effect::Deny,
+                reason: Decision::DENY_RULE,
+                rule: Some(Arc::clone(&rule.id)),
+                near: call.why_firing(rule),
+            };
+        }
     }
-    if let Some(rule) = call.allowing() {
-        return Decision {
-            effect: Effect::Allow,
-            reason: Decision::ALLOWED,
-            rule: Some(Arc::clone(&rule.id)),
-            near: None,
+    let mut deciding: Option<&Rule> = None;
+    for call in parties.iter().map(call) {
+        let Some(rule) = call.allowing() else {
+            return Decision {
+                near: call.nearest(),
+                ..Decision::deny(Decision::NO_RULE)
+            };
         };
+        deciding.get_or_insert(rule);
     }
     Decision {
-        near: call.nearest(),
-        ..Decision::deny(Decision::NO_RULE)
+        effect: Effect::Allow,
+        reason: Decision::ALLOWED,
+        rule: deciding.map(|rule| Arc::clone(&rule.id)),
+        near: None,
+    }
+}
+
+/// Whom a call must be allowed to.
+fn parties(principal: &Principal) -> &'static [Party] {
+    if principal.actors.is_empty() {
+        &[Party::Subject]
+    } else {
+        &[Party::Subject, Party::Actor]
     }
 }
 
@@ -106,16 +124,18 @@ pub fn may_ever(
         return false;
     };
     let may = |slot, skill| {
-        let call = Call {
+        let call = |party: &Party| Call {
             policies,
             agent,
             slot,
             skill,
             principal,
             memo,
+            party: *party,
         };
         // Allows first: a caller whom no rule allows anything is what this is asked for.
-        call.allowing().is_some() && call.firing().is_none()
+        let mut calls = parties(principal).iter().map(call);
+        calls.all(|call| call.allowing().is_some() && call.firing().is_none())
     };
     (0..SLOTS).any(|slot| {
         if !is_message(slot) {
@@ -193,6 +213,7 @@ struct Call<'a> {
     skill: SkillNumber,
     principal: &'a Principal,
     memo: Option<&'a Memo>,
+    party: Party,
 }
 
 impl<'a> Call<'a> {
@@ -212,9 +233,15 @@ impl<'a> Call<'a> {
 
     /// What the condition of the rule at a position comes to.
     fn comes_to(&self, position: usize, condition: &Condition) -> Tri {
-        let evaluated = || evaluate(condition, self.principal);
+        let evaluated = || evaluate(condition, self.principal, self.party);
+        let rules = self.policies.rules.len();
+        // The parties' results are kept apart: the actor's stand behind the subject's.
+        let at = match self.party {
+            Party::Subject => position,
+            Party::Actor => rules + position,
+        };
         match self.memo {
-            Some(memo) => memo.recall(position, self.policies.rules.len(), evaluated),
+            Some(memo) => memo.recall(at, rules * parties(self.principal).len(), evaluated),
             None => evaluated(),
         }
     }
@@ -266,22 +293,26 @@ impl<'a> Call<'a> {
 
     /// What made a deny fire; `None` when it always does.
     fn why_firing(&self, rule: &Rule) -> Option<Near> {
-        let mut open = failing(rule.body.condition(), self.principal);
-        let near = |claim: &Arc<str>, why| Near {
+        let condition = rule.body.condition();
+        let mut open = failing(condition, self.principal, self.party);
+        let near = |(test, party, why): (&Test, Party, &'static str)| Near {
             rule: Arc::clone(&rule.id),
-            claim: Some(Arc::clone(claim)),
+            claim: Some(test.told(party)),
             why,
         };
         match &rule.body {
             Body::Allow { .. } | Body::DenyAlways => None,
             Body::DenyUnless(_) => {
-                let (test, _, why) = open.next()?;
-                Some(near(&test.claim, why.code()))
+                let (test, party, why) = open.next()?;
+                Some(near((test, party, why.code())))
             }
             // Not false, so that each test is true or unknown.
-            Body::DenyWhen(condition) => match open.next() {
-                Some((test, _, why)) => Some(near(&test.claim, why.code())),
-                None => Some(near(&condition.first()?.claim, why::VALUE_MATCHES)),
+            Body::DenyWhen(_) => match open.next() {
+                Some((test, party, why)) => Some(near((test, party, why.code()))),
+                None => {
+                    let party = self.party.within(condition);
+                    Some(near((condition.first()?, party, why::VALUE_MATCHES)))
+                }
             },
         }
     }
@@ -313,7 +344,7 @@ impl<'a> Call<'a> {
             skill: !skill,
             issuer: !rule.issuers.contains(self.principal.issuer_index),
             grant: !self.has(*grant),
-            claims: failing(require, self.principal).count(),
+            claims: failing(require, self.principal, self.party).count(),
         }
     }
 
@@ -330,9 +361,9 @@ impl<'a> Call<'a> {
             Distance { issuer: true, .. } => near(None, why::ISSUER),
             Distance { grant: true, .. } => near(None, why::GRANT),
             Distance { .. } => {
-                let (test, _, why): (_, _, Why) =
-                    failing(rule.body.condition(), self.principal).next()?;
-                near(Some(Arc::clone(&test.claim)), why.code())
+                let (test, party, why) =
+                    failing(rule.body.condition(), self.principal, self.party).next()?;
+                near(Some(test.told(party)), why.code())
             }
         })
     }

@@ -84,6 +84,9 @@ pub const ALGORITHMS: &str = "PC063";
 pub const KEY_FILE: &str = "PC064";
 /// Not an instant in RFC 3339 or epoch seconds.
 pub const BAD_INSTANT: &str = "PC065";
+/// A declaration of shared keys that is one-sided, or under which nothing tells two issuers' tokens
+/// apart (IS-3, IS-4).
+pub const SHARED_KEYS: &str = "PC070";
 /// Not an absolute path in canonical form.
 pub const BAD_PATH: &str = "PC080";
 /// Two agents that would answer on the same path.

@@ -77,7 +77,10 @@ fn every_wrong_file_has_its_message() {
 
 #[test]
 fn the_examples_load_without_a_problem() {
-    for file in ["config/gateway.yaml", "config/reference.yaml"] {
+    let of_issuers = ["keycloak", "entra", "auth0", "okta", "cognito", "spiffe"];
+    let of_issuers = of_issuers.map(|product| format!("config/issuers/{product}.yaml"));
+    let others = ["config/gateway.yaml", "config/reference.yaml"].map(str::to_owned);
+    for file in others.iter().chain(&of_issuers) {
         match config::load(Path::new(file)) {
             Ok(loaded) => assert_eq!(loaded.warnings.to_string(), "", "{file}"),
             Err(problems) => panic!("{problems}"),

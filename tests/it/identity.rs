@@ -6,4 +6,5 @@ mod explaining;
 mod library;
 mod metadata;
 mod mutated;
+mod profiles;
 mod world;

@@ -19,6 +19,7 @@ mod ownership;
 mod policy;
 mod probe;
 mod process;
+mod profiles;
 mod readme;
 mod replies;
 mod support;

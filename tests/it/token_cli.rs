@@ -5,6 +5,7 @@
 //! [`Fixture`]'s files, and `{name}` the text of the file `name` in it. `UPDATE_EXPECT=1` rewrites
 //! the results.
 
+mod shaped;
 mod verdicts;
 
 use super::support::issuer::{AUDIENCE, DevAlgorithm, Grant, Issuer, Wrong};
@@ -341,7 +342,8 @@ fn mint_takes_from_the_gateway_file_what_its_entry_wants() {
     );
     assert_eq!(header["typ"], "JWT");
     assert_eq!(payload["typ"], "Bearer");
-    assert_eq!(payload["client_id"], "console");
+    assert_eq!(payload["azp"], "console");
+    assert!(payload["client_id"].is_null());
     assert_eq!(payload["realm_access"], json!({ "roles": ["x", "agents"] }));
     assert!(payload.get("scope").is_none());
 }

@@ -73,6 +73,12 @@ fn asked<'a>(
 fn an_intent_says_who_asked_for_what() {
     let key = hmac::Key::new(hmac::HMAC_SHA256, b"Jefe");
     let groups = ["staff".into(), "eu".into()];
+    let actors = [("agent-7", None), ("a9", Some("https://other.example"))].map(
+        |(subject, issuer): (&str, Option<&str>)| crate::identity::Actor {
+            subject: subject.into(),
+            issuer: issuer.map(Box::from),
+        },
+    );
     let claims = [
         ("role", ClaimValue::Text(Id("reviewer"))),
         ("groups", ClaimValue::Texts(Ids(&groups))),
@@ -81,7 +87,7 @@ fn an_intent_says_who_asked_for_what() {
         issuer: "corp",
         subject: Id("alice"),
         client: None,
-        actors: Ids(&[]),
+        actors: Actors(&actors),
         fingerprint: Fingerprint::of(&key, b"what do ya want for nothing?"),
         grant: Grant::Agent,
         claims: Claims(&claims),
@@ -96,7 +102,9 @@ fn an_intent_says_who_asked_for_what() {
             "kind": "intent", "time": "2026-12-30T23:59:59.007Z", "instance": "gw-1",
             "generation": 3, "policy_digest": "d1", "request_id": "01JZZZZZZZZZZZZZZZZZZZZZZZ",
             "source": {"addr": "192.0.2.1:4711", "listener": "public"},
-            "caller": {"issuer": "corp", "subject": "alice", "fingerprint": "5bdcc146bf60754e",
+            "caller": {"issuer": "corp", "subject": "alice",
+                "actors": [{"subject": "agent-7"}, {"subject": "a9", "issuer": "https://other.example"}],
+                "fingerprint": "5bdcc146bf60754e",
                 "grant": "agent", "claims": {"role": "reviewer", "groups": ["staff", "eu"]}},
             "agent": "pr-agent", "surface": "agent", "binding": "jsonrpc", "version": "1.0",
             "operation": "SendMessage",

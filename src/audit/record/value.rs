@@ -3,6 +3,7 @@
 use crate::a2a::reader::{EventKind, TaskState};
 use crate::a2a::{Binding, Operation, Version};
 use crate::audit::redact::{ID, TEXT, cut, hex};
+use crate::identity::Actor;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -127,6 +128,31 @@ impl Serialize for Ids<'_> {
     }
 }
 
+/// A chain of actors, outermost first. Tokens have four at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Actors<'a>(pub &'a [Actor]);
+
+impl Actors<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Actors<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct One<'a> {
+            subject: Id<'a>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            issuer: Option<Id<'a>>,
+        }
+        serializer.collect_seq(self.0.iter().map(|actor| One {
+            subject: Id(&actor.subject),
+            issuer: actor.issuer.as_deref().map(Id),
+        }))
+    }
+}
+
 /// The value of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -198,6 +224,17 @@ schema!(Sha256, "Sha256", {"type": "string", "pattern": "^[0-9a-f]{64}$"});
 schema!(Text<'_>, "Text", {"type": "string"});
 schema!(Id<'_>, "Id", {"type": "string"});
 schema!(Ids<'_>, "Ids", {"type": "array", "items": {"type": "string"}});
+schema!(Actors<'_>, "Actors", {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "subject": {"type": "string", "description": "Its `sub`."},
+            "issuer": {"type": "string", "description": "Its `iss`, where that is not the token's."}
+        },
+        "required": ["subject"]
+    }
+});
 schema!(Counts<'_>, "Counts", {"type": "object", "additionalProperties": {"type": "integer"}});
 
 impl JsonSchema for Claims<'_> {

@@ -1,12 +1,16 @@
 //! `portcullis token mint`: a token on standard output, and nothing else there.
 
-use super::{Trouble, gateway, warn};
+use super::{Trouble, gateway, shaped, warn};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::random::SystemRandom;
 use crate::cli::dev_issuer::{Claims, DevIssuer};
 use crate::cli::exit;
-use crate::identity::issuer::{Algorithm, Grant, GrantForm, IssuerConfig, Profile, Typ};
+use crate::identity::issuer::{Algorithm, Grant, GrantForm, IssuerConfig, Profile};
+use crate::identity::profile::Subject;
+use crate::pipeline::ports::Random;
 use crate::source::quantity::{parse_duration, show_duration};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,7 +43,13 @@ pub(super) struct Arguments {
     /// The `sub` claim: who the token is for
     #[arg(long, value_name = "NAME", value_parser = nonempty)]
     sub: String,
-    /// The `client_id` claim [default: portcullis-dev, or the entry's first client]
+    /// Write the token as this product would; with --config, by default the entry's profile
+    #[arg(long, value_name = "NAME", value_parser = profile)]
+    profile: Option<Profile>,
+    /// Who acts for the subject, for the `act` claim; repeated, the outermost comes first
+    #[arg(long = "actor", value_name = "NAME", value_parser = nonempty)]
+    actors: Vec<String>,
+    /// The client, in the claim where the profile has it [default: portcullis-dev, or the entry's first client]
     #[arg(long, value_name = "ID", value_parser = nonempty)]
     client: Option<String>,
     /// Reach of the token [default: none; such a token can do nothing]
@@ -68,7 +78,7 @@ enum Reach {
 }
 
 /// Claims that options of their own set.
-const SET_BY_OPTION: [(&str, &str); 8] = [
+const SET_BY_OPTION: [(&str, &str); 9] = [
     ("iss", "use --issuer"),
     ("aud", "use --audience"),
     ("sub", "use --sub"),
@@ -77,6 +87,7 @@ const SET_BY_OPTION: [(&str, &str); 8] = [
     ("exp", "use --ttl"),
     ("iat", "it is the present time"),
     ("jti", "every token gets a new one"),
+    ("act", "use --actor"),
 ];
 /// Longest lifetime in seconds that an entry can allow (CL-6).
 const LONGEST: u64 = 86_400;
@@ -86,6 +97,13 @@ fn nonempty(text: &str) -> Result<String, String> {
         1..=255 => Ok(text.to_owned()),
         _ => Err("it has 1 to 255 characters".into()),
     }
+}
+
+fn profile(text: &str) -> Result<Profile, String> {
+    Profile::named(text).ok_or_else(|| {
+        let names = Profile::ALL.map(|p| p.rules().name);
+        format!("there are the profiles {}", names.join(", "))
+    })
 }
 
 fn lifetime(text: &str) -> Result<Duration, String> {
@@ -141,8 +159,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
         ));
     }
     let mut claims = plain_claims(arguments)?;
+    let mut id = [0; 16];
+    SystemRandom.fill(&mut id);
+    let id = URL_SAFE_NO_PAD.encode(id);
     match &arguments.config {
         None => {
+            let profile = arguments.profile.unwrap_or(Profile::Strict);
+            shaped::shape(&mut claims, profile, None, &id);
             if let Some(grant) = arguments.grant {
                 let marker = match grant {
                     Reach::Agent => "a2a.agent",
@@ -154,8 +177,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
         Some(config) => {
             let issuers = gateway(config)?.issuers;
             let entry = choose(&issuers, arguments.issuer_name.as_deref())?;
-            by_entry(arguments, entry, &mut claims)?;
-            for doubt in doubts(&key, entry, &claims) {
+            by_entry(arguments, entry, &mut claims, &id)?;
+            for doubt in doubts(arguments, &key, entry, &claims) {
                 warn(doubt);
             }
         }
@@ -195,6 +218,9 @@ fn plain_claims(arguments: &Arguments) -> Result<Claims, Trouble> {
             ));
         }
     }
+    if let Some(act) = shaped::act(&arguments.actors) {
+        claims.extra.insert("act".to_owned(), act);
+    }
     Ok(claims)
 }
 
@@ -227,6 +253,7 @@ fn by_entry(
     arguments: &Arguments,
     entry: &IssuerConfig,
     claims: &mut Claims,
+    id: &str,
 ) -> Result<(), Trouble> {
     claims.issuer = entry.issuer.to_string();
     if arguments.audience.is_none() {
@@ -239,18 +266,12 @@ fn by_entry(
     if let (None, Some(client)) = (&arguments.client, entry.clients.first()) {
         claims.client = client.to_string();
     }
-    match entry.typ.first() {
-        Some(Typ::Jwt) => claims.header.insert("typ".into(), json!("JWT")),
-        Some(Typ::Jose) => claims.header.insert("typ".into(), json!("JOSE")),
-        Some(Typ::AtJwt | Typ::Absent) | None => None,
-    };
-    match entry.profile {
-        Profile::Strict => {}
-        // CL-10: what Keycloak writes into its access tokens.
-        Profile::Keycloak => {
-            claims.extra.entry("typ").or_insert_with(|| json!("Bearer"));
-        }
-    }
+    shaped::shape(
+        claims,
+        arguments.profile.unwrap_or(entry.profile),
+        Some(entry),
+        id,
+    );
     let Some(grant) = arguments.grant else {
         return Ok(());
     };
@@ -280,7 +301,12 @@ fn by_entry(
 }
 
 /// Why the gateway would not take a token by this key and entry, as far as it shows beforehand.
-fn doubts(key: &DevIssuer, entry: &IssuerConfig, claims: &Claims) -> Vec<String> {
+fn doubts(
+    arguments: &Arguments,
+    key: &DevIssuer,
+    entry: &IssuerConfig,
+    claims: &Claims,
+) -> Vec<String> {
     let mut doubts = Vec::new();
     let name = &entry.name;
     if !entry.development {
@@ -312,6 +338,16 @@ fn doubts(key: &DevIssuer, entry: &IssuerConfig, claims: &Claims) -> Vec<String>
             "issuer entry `{name}` takes tokens of at most {}; choose a shorter --ttl",
             show_duration(Duration::from_secs(entry.max_lifetime))
         ));
+    }
+    let rules = entry.profile.rules();
+    let full = matches!(arguments.grant, Some(Reach::Full));
+    if claims.extra.contains_key("act") && full && !entry.delegated_full {
+        doubts.push(format!(
+            "issuer entry `{name}` takes delegated tokens at the grant `agent` at most; `delegated_full: true` there would lift that"
+        ));
+    }
+    if rules.subject == Subject::SpiffeId && !claims.subject.starts_with("spiffe://") {
+        doubts.push("the subject is no SPIFFE ID; give --sub spiffe://DOMAIN/WORKLOAD".to_owned());
     }
     if !entry.audiences.is_empty() && !entry.audiences.iter().any(|a| **a == *claims.audience) {
         doubts.push(format!(

@@ -8,6 +8,7 @@
 mod inspect;
 mod keygen;
 mod mint;
+mod shaped;
 mod show;
 
 use super::exit;

@@ -17,12 +17,14 @@ pub static ISSUER: Fields = Fields {
         optional(
             "audiences",
             TEXTS,
-            "accepted `aud` values, compared exactly; may be left out only when `clients` is given",
+            "accepted `aud` values, compared exactly; only under `cognito` `clients` may stand instead",
         ),
         required("keys", Shape::Object(&KEYS), "where its public keys are"),
         optional(
             "profile",
-            Shape::Word(&["strict", "keycloak"]),
+            Shape::Word(&[
+                "strict", "keycloak", "entra", "auth0", "okta", "cognito", "spiffe",
+            ]),
             "`strict` (RFC 9068, the default) or a declared set of relaxations",
         ),
         optional(
@@ -31,7 +33,7 @@ pub static ISSUER: Fields = Fields {
                 "ES256", "ES384", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA",
                 "Ed25519",
             ])),
-            "accepted signature algorithms; default ES256, RS256, EdDSA, Ed25519",
+            "accepted signature algorithms; default ES256, RS256, EdDSA, Ed25519, or what the profile's product signs with",
         ),
         optional(
             "rsa_alg",
@@ -41,7 +43,7 @@ pub static ISSUER: Fields = Fields {
         optional(
             "typ",
             Shape::List(&Shape::Word(&["JWT", "JOSE", "at+jwt", "absent"])),
-            "accepted `typ` headers; not under `strict`, which takes at+jwt",
+            "accepted `typ` headers, where the profile leaves a choice",
         ),
         optional(
             "max_lifetime",
@@ -61,7 +63,27 @@ pub static ISSUER: Fields = Fields {
         optional(
             "clients",
             TEXTS,
-            "accepted `client_id` values; default: any",
+            "accepted clients, from the claim that the profile names; default: any",
+        ),
+        optional(
+            "tenants",
+            TEXTS,
+            "accepted tenants, from the claim that the profile names; needed under `entra`",
+        ),
+        optional(
+            "trust_domain",
+            Shape::Text,
+            "the SPIFFE trust domain of its subjects; under `spiffe`, and there needed",
+        ),
+        optional(
+            "shared_keys",
+            TEXTS,
+            "names of issuer entries that may hold the same keys; each must name the other",
+        ),
+        optional(
+            "delegated_full",
+            Shape::Boolean,
+            "let tokens with an actor (`act`) keep the full grant; default false: agent at most",
         ),
         optional(
             "allow_missing_kid",
@@ -90,8 +112,6 @@ pub static ISSUER: Fields = Fields {
         ),
     ],
     later: &[
-        ("tenants", "write one entry per tenant"),
-        ("shared_keys", "give each issuer keys of its own"),
         ("introspection", "remove it; tokens are verified locally"),
         (
             "denylist",

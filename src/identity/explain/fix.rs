@@ -5,6 +5,8 @@ use crate::a2a::strict_json::Value;
 use crate::identity::fault::{self, TokenFault};
 use crate::identity::issuer::{Algorithm, Profile, Typ};
 use crate::identity::keys::KeySet;
+use crate::identity::kind;
+use crate::identity::profile::Marker;
 
 /// Longest quoted text in characters (LG-4).
 const QUOTED: usize = 64;
@@ -77,10 +79,58 @@ fn typ(typ: Typ) -> &'static str {
     }
 }
 
+/// Claims with what stands in them.
+fn each(claims: &[&str], shown: impl Fn(&str) -> String) -> String {
+    let told: Vec<String> = claims
+        .iter()
+        .map(|claim| format!("`{claim}` is {}", shown(claim)))
+        .collect();
+    told.join(", ")
+}
+
+/// What a marker of access tokens wants, and what the token says instead.
+fn wanted(marker: &Marker, shown: impl Fn(&str) -> String) -> String {
+    match marker {
+        Marker::Text {
+            claim,
+            values,
+            optional,
+            ..
+        } => {
+            let or = if *optional { ", or no such claim" } else { "" };
+            let values = listed(values.iter().copied());
+            format!("`{claim}` is {}, wanted {values}{or}", shown(claim))
+        }
+        Marker::Number { claim, value } => {
+            format!("`{claim}` is {}, wanted the number {value}", shown(claim))
+        }
+        Marker::Prefix { claim, prefix } => {
+            format!("`{claim}` is {}, wanted `{prefix}…`", shown(claim))
+        }
+        Marker::Pair {
+            claim,
+            value,
+            other,
+        } => format!(
+            "`{other}` is {}, wanted where `{claim}` is `{value}`",
+            shown(other)
+        ),
+        Marker::ClientSubject {
+            claim,
+            grant_type,
+            suffix,
+        } => format!(
+            "`{claim}` is {} and `sub` {}: `{grant_type}` and the client's own name with `{suffix}` go together",
+            shown(claim),
+            shown("sub")
+        ),
+    }
+}
+
 /// What is wrong and how to mend it.
 pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
-    let head = |name| shown(scene.token.and_then(|t| t.header.get(name)));
-    let claim = |name| shown(scene.token.and_then(|t| t.payload.get(name)));
+    let head = |name: &str| shown(scene.token.and_then(|t| t.header.get(name)));
+    let claim = |name: &str| shown(scene.token.and_then(|t| t.payload.get(name)));
     let config = scene.entry.map(|entry| &*entry.config);
     let leeway = config.map_or(0, |c| c.leeway);
     let now = scene.now;
@@ -97,7 +147,7 @@ pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
             "the signature is not one of the key {} in the key file; if the issuer changed its keys, put its present JWKS there",
             head("kid")
         ),
-        fault::CONTROL_CHARACTER => "a name in it (`iss`, `sub`, `aud`, `jti`, `client_id`, `azp`) holds a control character".into(),
+        fault::CONTROL_CHARACTER => "a name in it (`iss`, `sub`, `aud`, `jti`, a client, an actor) holds a control character".into(),
         fault::NO_ALG => "the header has no `alg`".into(),
         fault::ALG_NOT_LISTED => format!(
             "the header's `alg` is {}, this issuer takes {}; add it to `algorithms` if the issuer really signs with it",
@@ -114,8 +164,9 @@ pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
             head("typ"),
             listed(config.iter().flat_map(|c| c.typ.iter().map(|t| typ(*t)))),
             match config.map(|c| c.profile) {
-                Some(Profile::Strict) | None => "have the issuer write access tokens as in RFC 9068, or, if it is Keycloak, set `profile: keycloak`",
-                Some(Profile::Keycloak) => "list the value under `typ` if this issuer's access tokens carry it",
+                Some(Profile::Strict) | None => "have the issuer write access tokens as in RFC 9068, or set the `profile` of its product, such as `keycloak`",
+                Some(profile) if profile.rules().typ.may_list.len() > 1 => "list the value under `typ` if this issuer's access tokens carry it",
+                Some(_) => "this product's access tokens carry no other; send the access token",
             }
         ),
         fault::KID_MISSING => "the header has no `kid`; have the issuer send it, or set `allow_missing_kid: true` if it has just one key".into(),
@@ -174,26 +225,56 @@ pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
         ),
         fault::NEVER_VALID => "`nbf` is not before `exp`".into(),
         fault::SUBJECT => format!("`sub` is {}, a string of 1 to 255 characters is needed", claim("sub")),
-        fault::TOKEN_ID => format!("`jti` is {}, a string of 1 to 255 characters is needed", claim("jti")),
-        fault::CLIENT => format!(
-            "`client_id` is {} and `azp` {}; {}",
-            claim("client_id"),
-            claim("azp"),
-            match config.map(|c| c.profile) {
-                Some(Profile::Keycloak) => "one of them is needed, as a string",
-                Some(Profile::Strict) | None => "`client_id` is needed, as a string",
-            }
+        fault::SPIFFE_ID => format!(
+            "`sub` is {}, which is no SPIFFE ID of a workload in the entry's `trust_domain`, {}",
+            claim("sub"),
+            quoted(config.and_then(|c| c.trust_domain.as_deref()).unwrap_or_default())
         ),
-        fault::CLIENTS_DIFFER => "`client_id` and `azp` differ".into(),
+        fault::TOKEN_ID => format!(
+            "{}; a string of 1 to 255 characters is needed",
+            each(config.map_or(&["jti"], |c| c.profile.rules().token_id.claims), claim)
+        ),
+        fault::CLIENT => {
+            let claims = config.map_or(&["client_id"][..], |c| c.profile.rules().client.claims);
+            let others = ["client_id", "azp"].into_iter().filter(|c| !claims.contains(c));
+            let all: Vec<&str> = claims.iter().copied().chain(others).collect();
+            format!(
+                "{}; a client is a string of 1 to 255 characters, and this profile reads it from {}",
+                each(&all, claim),
+                listed(claims.iter().copied())
+            )
+        }
+        fault::CLIENTS_DIFFER => format!(
+            "the token names more than one client: {}",
+            each(&["client_id", "azp", "appid", "cid"], claim)
+        ),
+        fault::TENANT => {
+            let of = config.and_then(|c| c.profile.rules().tenant).map_or("tid", |t| t.claim);
+            format!(
+                "`{of}` is {}, this issuer's `tenants` are {}; have the caller use its own tenant's account, or list the tenant",
+                claim(of),
+                listed(config.iter().flat_map(|c| c.tenants.iter().map(|t| &**t)))
+            )
+        }
         fault::CLIENT_NOT_LISTED => format!(
             "the client is not among the issuer's `clients`: {}",
             listed(config.iter().flat_map(|c| c.clients.iter().map(|a| &**a)))
         ),
         fault::OTHER_KIND => "it holds a claim of ID tokens, logout tokens or event tokens (`nonce`, `at_hash`, `c_hash`, `s_hash`, `events`, `token_introspection`); send the access token, and take the mapper for it out if the issuer adds one".into(),
-        fault::PAYLOAD_TYP => format!(
-            "the payload's `typ` is {}, access tokens of Keycloak say `Bearer`; send the access token, not the ID or refresh token",
-            claim("typ")
-        ),
+        fault::TOKEN_KIND => {
+            let missing = config
+                .zip(scene.token)
+                .map(|(config, token)| kind::missing(&token.payload, config));
+            let told: Vec<String> = missing
+                .into_iter()
+                .flatten()
+                .map(|marker| wanted(marker, claim))
+                .collect();
+            format!(
+                "{}; send the access token, not the ID or refresh token",
+                told.join("; ")
+            )
+        }
         fault::ISSUED_TOO_EARLY => "it was issued before the entry's `not_before`, or does not say when".into(),
         fault::CLOCK_NOT_SET => "this machine's clock is before 2024, so no time can be judged; set it".into(),
         fault::NOT_A_DATE => format!(
@@ -203,7 +284,12 @@ pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
             claim("iat")
         ),
         fault::CONSTRAINED => "it is bound to a key or certificate (`cnf`), which cannot be enforced here, so it is refused".into(),
-        fault::DELEGATED => "it is a delegated token (`act`), which is not supported here".into(),
+        fault::HEADER_MEMBER => format!(
+            "the header has a member that this profile does not take; it takes {}",
+            listed(config.and_then(|c| c.profile.rules().header).unwrap_or_default().iter().copied())
+        ),
+        fault::ACTOR => "`act` is not an object with a string `sub` of 1 to 255 characters, or its `iss` is no such string, at some depth; have the issuer write it as in RFC 8693".into(),
+        fault::TOO_MANY_ACTORS => "more than four actors stand in `act`; shorten the chain of delegations".into(),
         // Transport and cache: a token alone never has them.
         other => other.to_string(),
     }

@@ -128,6 +128,21 @@ fn scopes_are_the_pieces_of_a_string_only() {
         ("{}", &[]),
     ] {
         let value = parse_value(payload.as_bytes(), 16).unwrap();
-        assert_eq!(scopes(&value), path(expected), "{payload}");
+        let found = scopes(&value, Scopes::Words("scope"));
+        assert_eq!(found, path(expected), "{payload}");
+    }
+}
+
+#[test]
+fn scopes_of_a_list_are_its_elements() {
+    for (payload, expected) in [
+        (r#"{"scp": ["a", "b c"]}"#, &["a", "b c"][..]),
+        (r#"{"scp": ["a", 1]}"#, &[]),
+        (r#"{"scp": "a"}"#, &[]),
+        (r#"{"scope": "a"}"#, &[]),
+    ] {
+        let value = parse_value(payload.as_bytes(), 16).unwrap();
+        let found = scopes(&value, Scopes::List("scp"));
+        assert_eq!(found, path(expected), "{payload}");
     }
 }

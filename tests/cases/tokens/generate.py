@@ -25,7 +25,16 @@ def answer(code):
 def main():
     corpus = json.load(open(os.path.join(HERE, "corpus.json"), encoding="utf-8"))
     more = json.load(open(os.path.join(HERE, "more.json"), encoding="utf-8"))
-    corpus["reference"]["jwks"]["A"].update(more["jwks"])
+    reference = corpus["reference"]
+    reference["jwks"]["A"].update(more["jwks"])
+    for issuer in more["issuers"]:
+        name = issuer["name"]
+        reference["issuers"][name] = {"issuer": issuer["issuer"]}
+        reference["keys"][issuer["base_token"]["key"]] = issuer["key"]
+        reference["base_tokens"][name] = issuer["base_token"]
+        header = issuer["base_token"]["header"]
+        entry = {"key": issuer["base_token"]["key"], "set": {"kid": header["kid"], "use": "sig"}}
+        reference["jwks"][name] = {"default": [entry]}
     for case in more["cases"]:
         token = case["token"]
         if "many_claims" in case:

@@ -14,6 +14,11 @@ pub const AUDIENCE: &str = "https://gateway.example/a2a";
 pub const ISSUER_A: &str = "https://issuer-a.example";
 const ISSUER_B: &str = "https://issuer-b.example";
 const ISSUER_K: &str = "https://kc.example/realms/r";
+const ISSUER_E: &str = "https://login.example/11111111-0000-0000-0000-000000000000/v2.0";
+const ISSUER_C: &str = "https://cognito-idp.example/pool-1";
+const ISSUER_O: &str = "https://okta.example/oauth2/aus1";
+const ISSUER_U: &str = "https://auth0.example/";
+const ISSUER_S: &str = "https://spire.example";
 
 #[derive(Deserialize)]
 pub struct World {
@@ -65,6 +70,8 @@ pub struct Settings {
     clients: Option<Vec<String>>,
     leeway: Option<u64>,
     not_before: Option<i64>,
+    tenants: Option<Vec<String>>,
+    delegated_full: Option<bool>,
 }
 
 impl World {
@@ -77,8 +84,8 @@ impl World {
         self.cases.iter().find(|case| case.id == id).unwrap()
     }
 
-    /// Issuers A, B and K as the corpus's `reference` describes them, with the case's changes. E
-    /// and C have profiles that are not built, so they cannot be configured.
+    /// Issuers A, B, K, E and C as the corpus's `reference` describes them, and O (Okta), U (Auth0)
+    /// and S (SPIFFE) of our own cases, with the case's changes.
     pub fn configs(&self, case: &Case) -> Vec<Arc<IssuerConfig>> {
         let space = |path: &[&str], map| mark(path, GrantForm::SpaceString, map);
         let array = |path: &[&str], map| mark(path, GrantForm::StringArray, map);
@@ -114,7 +121,30 @@ impl World {
                 &[("full", Grant::Full)],
             ),
         ];
-        let mut configs = [a, b, k];
+        let of = |name: &str, issuer, profile| of_profile(name, issuer, profile, kept(name));
+        let mut e = of("E", ISSUER_E, Profile::Entra);
+        e.tenants = vec!["11111111-0000-0000-0000-000000000000".into()];
+        e.max_lifetime = 7200;
+        e.grants = vec![
+            space(&["scp"], &[("A2A.Use", Grant::Agent)]),
+            array(&["roles"], &[("Gateway.Full", Grant::Full)]),
+        ];
+        let mut c = of("C", ISSUER_C, Profile::Cognito);
+        c.audiences = Vec::new();
+        c.clients = vec!["client-c".into()];
+        c.grants = vec![
+            space(&["scope"], &[("gateway/a2a", Grant::Agent)]),
+            array(&["cognito:groups"], &[("gw-full", Grant::Full)]),
+        ];
+        let mut o = of("O", ISSUER_O, Profile::Okta);
+        o.grants = vec![array(&["scp"], &[("a2a.agent", Grant::Agent)])];
+        let mut u = of("U", ISSUER_U, Profile::Auth0);
+        let permissions = [("gateway:a2a", Grant::Agent), ("gateway:full", Grant::Full)];
+        u.grants = vec![array(&["permissions"], &permissions)];
+        let mut s = of("S", ISSUER_S, Profile::Spiffe);
+        s.trust_domain = Some("spiffe.example".into());
+        s.grants = vec![space(&["scope"], &[("a2a.agent", Grant::Agent)])];
+        let mut configs = [a, b, k, e, c, o, u, s];
         for config in &mut configs {
             case.settings.apply(config);
         }
@@ -146,6 +176,10 @@ impl Settings {
         if let Some(clients) = &self.clients {
             config.clients = boxed(clients);
         }
+        if let Some(tenants) = &self.tenants {
+            config.tenants = boxed(tenants);
+        }
+        config.delegated_full = self.delegated_full.unwrap_or(config.delegated_full);
     }
 }
 
@@ -166,11 +200,25 @@ pub fn strict(name: &str, issuer: &str, jwks: Box<[u8]>) -> IssuerConfig {
         leeway: 30,
         not_before: None,
         clients: Vec::new(),
+        tenants: Vec::new(),
+        trust_domain: None,
+        shared_keys: Vec::new(),
+        delegated_full: false,
         allow_missing_kid: false,
         ignore_header: Vec::new(),
         grants: Vec::new(),
         claims: Vec::new(),
         development: false,
+    }
+}
+
+/// An entry with what its profile takes by itself.
+pub fn of_profile(name: &str, issuer: &str, profile: Profile, jwks: Box<[u8]>) -> IssuerConfig {
+    IssuerConfig {
+        profile,
+        algorithms: profile.rules().algorithms.default.to_vec(),
+        typ: profile.rules().typ.default.to_vec(),
+        ..strict(&name.to_lowercase(), issuer, jwks)
     }
 }
 

@@ -340,6 +340,7 @@ fn a_tenant_that_is_not_ours_is_not_found() {
         client: None,
         token_id: None,
         scopes: Vec::new(),
+        actors: Vec::new(),
         grant: None,
         claims: Vec::new(),
         expires: 0,

@@ -3,7 +3,7 @@
 use super::{Site, corp_site, site, texts};
 use portcullis::a2a::Operation;
 use portcullis::identity::issuer::{ClaimKind, Grant};
-use portcullis::identity::{ClaimState, ClaimValue, Principal};
+use portcullis::identity::{Actor, ClaimState, ClaimValue, Principal};
 use portcullis::policy::{self, Asked, AskedSkill, Decision, Effect, Question};
 use portcullis::source::{Document, Kind, Node};
 use std::fs;
@@ -54,6 +54,12 @@ fn principal(site: &Site, node: &Node) -> Principal {
     };
     if let Some(subject) = string(node, "sub") {
         principal.subject = subject.into();
+    }
+    if let Some(actor) = string(node, "actor") {
+        principal.actors = vec![Actor {
+            subject: actor.into(),
+            issuer: string(node, "actor_issuer").map(Box::from),
+        }];
     }
     for (i, declared) in site.issuers[index].claims.iter().enumerate() {
         if let Some(node) = node.get("claims").and_then(|c| c.get(&declared.name)) {
@@ -119,6 +125,15 @@ fn every_case_is_decided_as_it_says() {
             let principal = principal(&site, case.get("as").unwrap_or(&nobody));
             let question = question(&site, case.get("call").unwrap_or(&nobody), &principal);
             let found = show(&policy::decide(&policies, &question));
+            // What is remembered of a token, for each party of a delegation, changes nothing.
+            let memo = policy::Memo::default();
+            let remembering = Question {
+                memo: Some(&memo),
+                ..question
+            };
+            for _ in 0..2 {
+                assert_eq!(show(&policy::decide(&policies, &remembering)), found);
+            }
             if string(case, "expect") != Some(found.as_str()) {
                 wrong.push(format!(
                     "{}:{}: {found}",
