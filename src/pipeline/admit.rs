@@ -17,7 +17,7 @@ use crate::a2a::{
 use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
 use crate::policy::webhooks::shown_host;
-use crate::policy::{Asked, AskedSkill, Decision, Effect, Question, decide, may_ever};
+use crate::policy::{Asked, AskedSkill, Decision, Effect, decide, may_ever};
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
