@@ -7,4 +7,5 @@ mod library;
 mod metadata;
 mod mutated;
 mod profiles;
+mod vectors;
 mod world;
