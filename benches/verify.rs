@@ -87,6 +87,7 @@ fn assertion(c: &mut Criterion) {
                 subject: "3f2c9d1e-8a41-4a8f-9f60-1f5f0d4f8c55",
                 issuer: "corp",
                 client: Some("console"),
+                actors: &[],
                 grant: Some(Grant::Agent),
                 skill: Some("review-diff"),
                 rule: Some("reviewers-review"),

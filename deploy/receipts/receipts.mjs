@@ -20,7 +20,7 @@ const WELL_KNOWN = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 const LEEWAY = 5;
 const LIFETIME = 60;
 const MAX_SEEN = 100_000;
-const SAID = ["iss", "aud", "sub", "issuer", "client_id", "grant", "skill", "rule"];
+const SAID = ["iss", "aud", "sub", "issuer", "client_id", "act", "grant", "skill", "rule"];
 
 class Refused extends Error {
   constructor(status, why) {

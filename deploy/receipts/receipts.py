@@ -31,7 +31,7 @@ WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 # Seconds: difference of clocks, longest life of an assertion, age of keys, pause between fetches.
 LEEWAY, LIFETIME, KEYS_FRESH, KEYS_KEPT, PAUSE = 5, 60, 600, 3600, 30
 MAX_KEYS, MAX_SEEN = 262_144, 100_000
-SAID = ("iss", "aud", "sub", "issuer", "client_id", "grant", "skill", "rule")
+SAID = ("iss", "aud", "sub", "issuer", "client_id", "act", "grant", "skill", "rule")
 
 
 class Refused(Exception):

@@ -6,10 +6,12 @@
 
 use super::SigningKey;
 use super::issuer::Grant;
+use super::principal::Actor;
 use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -32,6 +34,8 @@ pub struct Assertion<'a> {
     pub issuer: &'a str,
     /// The caller's client.
     pub client: Option<&'a str>,
+    /// Who acts for the caller, outermost first (RFC 8693 section 4.1).
+    pub actors: &'a [Actor],
     /// The reach of the caller's token.
     pub grant: Option<Grant>,
     /// The skill that was judged.
@@ -60,6 +64,8 @@ struct Claims<'a> {
     issuer: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     client_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Chain::is_empty")]
+    act: Chain<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     grant: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,6 +78,32 @@ struct Claims<'a> {
     body_sha256: &'a str,
     iat: i64,
     exp: i64,
+}
+
+/// Actors as a token has them: each holds the one that it acts for before.
+struct Chain<'a>(&'a [Actor]);
+
+impl Chain<'_> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Chain<'_> {
+    // Recursion is bounded by the depth that a token may have (GR-8).
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some((actor, inner)) = self.0.split_first() {
+            map.serialize_entry("sub", &*actor.subject)?;
+            if let Some(issuer) = &actor.issuer {
+                map.serialize_entry("iss", &**issuer)?;
+            }
+            if !inner.is_empty() {
+                map.serialize_entry("act", &Chain(inner))?;
+            }
+        }
+        map.end()
+    }
 }
 
 /// Signs assertions.
@@ -117,6 +149,7 @@ impl Asserter {
             sub: assertion.subject,
             issuer: assertion.issuer,
             client_id: assertion.client,
+            act: Chain(assertion.actors),
             grant: assertion.grant.map(|grant| match grant {
                 Grant::Agent => "agent",
                 Grant::Full => "full",
@@ -193,6 +226,7 @@ mod tests {
             subject: "ali\"ce\u{e9}",
             issuer: "corp",
             client: None,
+            actors: &[],
             grant: Some(Grant::Agent),
             skill: Some("hello"),
             rule: Some("hello-for-all"),
@@ -224,6 +258,21 @@ mod tests {
         let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
         let public = set.named(&kid).unwrap();
         assert!(public.takes(Algorithm::EdDsa) && public.verifies(input.as_bytes(), &signature));
+        let actors = [("agent-7", None), ("a9", Some("https://other.example"))].map(
+            |(subject, issuer): (&str, Option<&str>)| Actor {
+                subject: subject.into(),
+                issuer: issuer.map(Box::from),
+            },
+        );
+        let delegated = asserter.sign(&Assertion {
+            actors: &actors,
+            ..asserted
+        });
+        let inner = json!({"sub": "a9", "iss": "https://other.example"});
+        assert_eq!(
+            part(&delegated, 1)["act"],
+            json!({"sub": "agent-7", "act": inner})
+        );
         let second = asserter.sign(&Assertion {
             part: 2,
             ..asserted

@@ -57,6 +57,7 @@ pub fn assertion(recorder: &Recorder, leaving: &Leaving<'_>) -> Result<Option<St
         subject: &principal.subject,
         issuer: &principal.issuer,
         client: principal.client.as_deref(),
+        actors: &principal.actors,
         grant: principal.grant,
         skill: skill.and_then(|skill| skill.id.as_deref()),
         rule,
