@@ -17,7 +17,9 @@ use portcullis::pipeline::metrics::Metrics;
 use portcullis::pipeline::{Gate, Presentation, authenticate};
 use std::error::Error;
 use std::hint::black_box;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 /// Where the requests come from.
 const PEER: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -33,6 +35,7 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
         resolver: outside.resolver,
         metrics: Arc::new(Metrics::new()?),
         keys: None,
+        issuer_source: outside.issuer_source,
         instance: outside.instance,
     };
     let gate = Gate::new(ports, fixture.snapshot);
@@ -56,12 +59,20 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
                 query: None,
                 peer: PEER,
             };
-            let verified = authenticate(&gate, &live, &presentation);
-            assert!(verified.is_ok());
-            verified.ok()
+            let verified = at_once(authenticate(&gate, &live, &presentation));
+            assert!(verified.is_some_and(|verified| verified.is_ok()));
         });
     });
     Ok(())
+}
+
+/// With known keys nothing is waited for, so no runtime is measured.
+fn at_once<T>(judging: impl Future<Output = T>) -> Option<T> {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(judging).poll(&mut context) {
+        Poll::Ready(judged) => Some(judged),
+        Poll::Pending => None,
+    }
 }
 
 fn bench(c: &mut Criterion) {

@@ -8,6 +8,8 @@ use serde::Serialize;
 pub enum Cause {
     /// An issuer without usable keys.
     Issuer,
+    /// An issuer whose keys should be looked at, while there are callers that can be served.
+    IssuerKeys,
     /// An agent whose card was never fetched.
     Agent,
     /// The journal cannot be written.
@@ -26,7 +28,7 @@ impl Cause {
     fn blocks(self) -> bool {
         match self {
             Cause::Issuer | Cause::Journal | Cause::Store | Cause::Shutdown => true,
-            Cause::Agent | Cause::Reload => false,
+            Cause::IssuerKeys | Cause::Agent | Cause::Reload => false,
         }
     }
 }
@@ -177,6 +179,7 @@ mod tests {
     fn what_keeps_traffic_away_and_what_is_only_shown() {
         for (cause, status) in [
             (Cause::Issuer, 503),
+            (Cause::IssuerKeys, 200),
             (Cause::Journal, 503),
             (Cause::Store, 503),
             (Cause::Shutdown, 503),

@@ -2,8 +2,8 @@
 //! cards say to it.
 
 use super::exit;
-use crate::adapters::card_fetch::CardFetcher;
 use crate::adapters::clock::SystemClock;
+use crate::adapters::fetch::cards::CardFetcher;
 use crate::adapters::key_files;
 use crate::adapters::random::SystemRandom;
 use crate::config::check::load;

@@ -3,8 +3,9 @@
 //! `run` starts one, `demo` and tests start theirs the same way.
 
 use super::upkeep::{self, CardRefresh};
-use crate::adapters::card_fetch::{CardFetcher, CardFetcherError};
 use crate::adapters::clock::SystemClock;
+use crate::adapters::fetch::cards::{CardFetcher, CardFetcherError};
+use crate::adapters::fetch::keys::KeyFetcher;
 use crate::adapters::journal::{FileJournal, OpenError, Settings};
 use crate::adapters::key_files::{KeyFileError, open};
 use crate::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
@@ -14,11 +15,13 @@ use crate::admin::health::{Cause, HealthView, Reason, is_ready, respond};
 use crate::config::check::Loaded;
 use crate::config::snapshot::Snapshot;
 use crate::config::watch::Reloader;
+use crate::identity::KeySource;
 use crate::pipeline::cards::CardNoticeKind;
 use crate::pipeline::gate::Ports;
+use crate::pipeline::issuer_keys::{IssuerSource, KeySlot};
 use crate::pipeline::metrics::Metrics;
 use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random, Resolver};
-use crate::pipeline::{Gate, OwnKeys};
+use crate::pipeline::{Gate, Live, OwnKeys};
 use crate::proxy::door::Door;
 use crate::proxy::limits::Connections;
 use crate::proxy::listen::{Bound, bind};
@@ -107,6 +110,8 @@ pub struct Outside {
     pub ownership: Arc<dyn OwnershipStore>,
     /// Addresses of host names.
     pub resolver: Arc<dyn Resolver>,
+    /// Where the keys of issuers come from.
+    pub issuer_source: Arc<dyn IssuerSource>,
     /// This process in records.
     pub instance: Box<str>,
 }
@@ -134,6 +139,7 @@ impl Outside {
                 journal: journal.clone(),
                 ownership: Arc::new(MemoryStore::new(clock, snapshot.ownership.ttl, MAX_ENTRIES)),
                 resolver: Arc::new(SystemResolver),
+                issuer_source: Arc::new(KeyFetcher::new(Arc::new(SystemResolver))),
                 instance,
             },
             journal,
@@ -189,6 +195,7 @@ impl Server {
             journal,
             ownership,
             resolver,
+            issuer_source,
             instance,
         } = outside;
         let keys = own_keys(&loaded.snapshot).map_err(StartError::Keys)?;
@@ -199,12 +206,21 @@ impl Server {
             journal,
             ownership,
             resolver,
+            issuer_source,
             metrics: Arc::new(metrics),
             instance,
         };
         let fetcher = CardFetcher::new().map_err(StartError::Cards)?;
         let gate = Arc::new(Gate::new(ports, loaded.snapshot));
         gate.record_config(true, "start", 0);
+        let told = Arc::downgrade(&gate);
+        gate.issuer_keys.observe(Arc::new(move |fetch| {
+            if let Some(gate) = told.upgrade() {
+                gate.record_issuer_keys(fetch);
+            }
+        }));
+        // Before the first request, which may then wait for what has begun.
+        gate.issuer_keys.tick();
         let stopping = Stopping::new();
         let links = Arc::new(Links::new());
         let (stop, stopped) = watch::channel(false);
@@ -309,13 +325,7 @@ fn reasons(gate: &Gate, stopping: &Stopping, broken: &upkeep::Broken) -> Vec<Rea
     if let Some(trouble) = gate.journal.trouble() {
         reasons.push(reason(Cause::Journal, "", trouble.to_string()));
     }
-    for issuer in live.issuers.without_keys() {
-        reasons.push(reason(
-            Cause::Issuer,
-            issuer,
-            "no usable key: its tokens are refused".to_owned(),
-        ));
-    }
+    reasons.extend(issuers(gate, &live));
     for notice in live.cards.notices() {
         reasons.push(reason(Cause::Agent, &notice.agent, notice.kind.to_string()));
     }
@@ -323,6 +333,45 @@ fn reasons(gate: &Gate, stopping: &Stopping, broken: &upkeep::Broken) -> Vec<Rea
         reasons.push(reason(Cause::Reload, "", why));
     }
     reasons
+}
+
+/// What there is to say about the keys of issuers.
+///
+/// A gateway that never had an issuer's keys is not ready: another that has them may be in its
+/// place. One that lost them is worse than no other, and its other issuers' callers need it.
+fn issuers(gate: &Gate, live: &Live) -> Vec<Reason> {
+    let usable = |slot: &Arc<KeySlot>| slot.current().is_some_and(|keys| !keys.keys().is_empty());
+    let nobody = !live.issuer_keys.iter().any(usable);
+    let mut reasons = Vec::new();
+    for slot in &live.issuer_keys {
+        if let Some(why) = slot.notice() {
+            let lost = slot.is_remote() && slot.had_keys() && !nobody;
+            let cause = match usable(slot) || lost {
+                true => Cause::IssuerKeys,
+                false => Cause::Issuer,
+            };
+            reasons.push(reason(cause, slot.name(), why));
+        }
+        for other in gate.issuer_keys.sharing(slot.name()) {
+            let why = format!("issuer `{other}` has a key of it too, so either can speak for both");
+            reasons.push(reason(Cause::IssuerKeys, slot.name(), why));
+        }
+    }
+    reasons
+}
+
+fn show_issuer_keys(gate: &Gate, live: &Live) {
+    for slot in &live.issuer_keys {
+        let name = slot.name();
+        let file = (!slot.is_remote()).then(|| gate.files_age());
+        gate.metrics.set_issuer_keys_age(name, slot.age().or(file));
+        for (why, count) in slot.unusable() {
+            gate.metrics
+                .set_issuer_keys_skipped(name, why.label(), count);
+        }
+        let shared = gate.issuer_keys.sharing(slot.name()).len();
+        gate.metrics.set_issuer_keys_shared(name, shared);
+    }
 }
 
 fn operators(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> Arc<Respond> {
@@ -339,10 +388,7 @@ fn operators(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> Arc
                     metrics.set_card_drift(label, count);
                 }
             }
-            for issuer in &live.snapshot.issuers {
-                gate.metrics
-                    .set_issuer_keys_age(&issuer.name, gate.files_age());
-            }
+            show_issuer_keys(&gate, &live);
             gate.metrics.render()
         };
         let view = HealthView {

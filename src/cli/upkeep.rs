@@ -1,5 +1,6 @@
 //! What a running gateway does by itself: keeping cards fresh, looking for a new configuration.
 
+use crate::config::capture::key_file;
 use crate::config::watch::{INTERVAL, Look, Reloader};
 use crate::pipeline::cards::{CardSource, Observe, Observed, RefreshPorts, run_refresh};
 use crate::pipeline::{Gate, Live};
@@ -93,6 +94,7 @@ pub async fn run(
             () = tokio::time::sleep(INTERVAL) => {}
         }
         gate.record_strangers(false);
+        gate.issuer_keys.tick();
         if gate.take_reload_request()
             && let Some(reloader) = &mut reloader
         {
@@ -102,10 +104,14 @@ pub async fn run(
             continue;
         };
         let now = gate.clock.monotonic();
+        let seen = gate.clone();
         // Reading files blocks, so it is done beside the tasks that serve.
         let looked = tokio::task::spawn_blocking(move || {
             let mut looking = looking;
             let look = looking.look(now);
+            if matches!(look, Look::Broken(_) | Look::StillBroken) {
+                seen.issuer_keys.look_at_files(&key_file);
+            }
             (looking, look)
         });
         let Ok((looked_with, look)) = looked.await else {

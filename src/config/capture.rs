@@ -103,6 +103,10 @@ impl Capture {
         let keys: Vec<String> = elements(document.root.get("issuers"))
             .filter_map(|issuer| issuer.get("keys")?.get("file"))
             .chain(
+                elements(document.root.get("issuers"))
+                    .filter_map(|issuer| issuer.get("keys")?.get("ca")),
+            )
+            .chain(
                 elements(document.root.get("agents"))
                     .filter_map(|agent| agent.get("verify")?.get("keys")?.get("file")),
             )
@@ -251,6 +255,12 @@ fn parse(file: &Path, content: &Content) -> Result<Document, Problems> {
         Problems(vec![problem])
     })?;
     Document::parse(&name, text)
+}
+
+/// What a key file holds now, if it can be used as one (LC-15).
+pub fn key_file(path: &Path) -> Option<Vec<u8>> {
+    let content = read(path);
+    content.bytes.ok().filter(|_| !content.world_writable)
 }
 
 fn read(path: &Path) -> Content {

@@ -2,18 +2,20 @@
 
 mod claims;
 mod instant;
+mod origin;
 mod profile;
 
 use super::capture::Capture;
 use super::check::{list_of, name_of, seconds, unique, words};
 use super::{document, keys};
-use crate::identity::issuer::{IgnoredHeader, IssuerConfig, KeyFile, Profile};
+use crate::identity::issuer::{IgnoredHeader, IssuerConfig, Profile};
 use crate::source::{Mapping, Value, codes};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use claims::{claims, grants};
 use instant::instant;
+use origin::origin;
 
 /// Longest `max_lifetime` in seconds (CL-6).
 const MAX_LIFETIME: u64 = 86_400;
@@ -49,12 +51,9 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<IssuerCo
                 "entry for issuer",
             );
         }
-        let file = fields
-            .get("keys")
-            .and_then(|v| v.fields(&document::KEYS)?.get("file"));
-        if let (Some(config), Some(file)) = (one(&fields, capture), file) {
+        if let (Some(config), Some(keys)) = (one(&fields, capture), fields.get("keys")) {
             read.push(Arc::new(config));
-            files.push(file);
+            files.push(keys);
             shared.push(fields.get("shared_keys"));
         }
     }
@@ -65,8 +64,10 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<IssuerCo
 
 fn one(fields: &Mapping<'_, '_>, capture: &Capture) -> Option<IssuerConfig> {
     let name = fields.get("name").and_then(|v| name_of(&v));
-    let issuer = fields.get("issuer").and_then(|v| v.text().map(Box::from));
-    let keys = fields.get("keys").and_then(|v| key_file(&v, capture));
+    let place = fields.get("issuer");
+    let issuer = place.as_ref().and_then(|v| v.text().map(Box::from));
+    let keys = fields.get("keys");
+    let keys = keys.and_then(|v| origin(&v, &place, capture));
     let profile = match fields.get("profile") {
         Some(value) => value.word(&Profile::ALL.map(|p| (p.rules().name, p))),
         None => Some(Profile::Strict),
@@ -139,40 +140,4 @@ fn one(fields: &Mapping<'_, '_>, capture: &Capture) -> Option<IssuerConfig> {
 
 fn flag(fields: &Mapping<'_, '_>, name: &str) -> bool {
     fields.get(name).and_then(|v| v.boolean()).unwrap_or(false)
-}
-
-fn key_file(value: &Value<'_, '_>, capture: &Capture) -> Option<KeyFile> {
-    let fields = value.fields(&document::KEYS)?;
-    let file = fields.get("file")?;
-    let path = capture.resolve(file.text()?);
-    let content = capture.files.get(&path)?;
-    let bytes = match &content.bytes {
-        Ok(bytes) => bytes,
-        Err(why) => {
-            file.error(
-                codes::KEY_FILE,
-                format!("the key file cannot be read: {why}"),
-                "paths are relative to the gateway file; check the permissions too",
-            );
-            return None;
-        }
-    };
-    if content.world_writable {
-        file.error(
-            codes::KEY_FILE,
-            "every user of this machine may write the key file",
-            "run `chmod o-w` on it; whoever can write it can admit anybody",
-        );
-    }
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        file.error(
-            codes::KEY_FILE,
-            "the key file is empty",
-            "put the issuer's JWKS in it",
-        );
-    }
-    Some(KeyFile {
-        path,
-        content: bytes.as_slice().into(),
-    })
 }

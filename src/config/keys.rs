@@ -1,5 +1,6 @@
 //! What an operator should know about the key files of issuers.
 
+use super::document;
 use crate::identity::Issuers;
 use crate::identity::accept::KeyNote;
 use crate::identity::issuer::IssuerConfig;
@@ -7,19 +8,25 @@ use crate::identity::keys::Unusable;
 use crate::source::{Value, codes};
 use std::sync::Arc;
 
-/// Reads the key set of every entry with the parser that tokens are judged with, and reports at
-/// the entry's `keys: {file: ...}`. A document that cannot be used is an error; a key that is not
+/// Reads the key file of every entry that has one with the parser that tokens are judged with, and
+/// reports at its name; `places` are the entries' `keys`. A document that cannot be used is an error; a key that is not
 /// used is a warning, for the others go on (KY-3).
-pub(super) fn check(configs: &[Arc<IssuerConfig>], files: &[Value<'_, '_>]) {
+pub(super) fn check(configs: &[Arc<IssuerConfig>], places: &[Value<'_, '_>]) {
+    let files: Vec<_> = places
+        .iter()
+        .map(|keys| keys.fields(&document::KEYS)?.get("file"))
+        .collect();
+    let place = |issuer: usize| files.get(issuer).and_then(Option::as_ref);
     let (_, notes) = Issuers::compile(configs);
     for note in notes {
         match note {
             KeyNote::Document { issuer, fault } => {
                 let blank = configs
                     .get(issuer)
-                    .is_none_or(|c| c.keys.content.iter().all(u8::is_ascii_whitespace));
+                    .and_then(|c| c.keys.file())
+                    .is_none_or(|file| file.content.iter().all(u8::is_ascii_whitespace));
                 // An empty file has been told already.
-                if let (Some(file), false) = (files.get(issuer), blank) {
+                if let (Some(file), false) = (place(issuer), blank) {
                     file.error(
                         codes::KEY_SET,
                         format!("the key file holds no JWKS that can be used: {fault}"),
@@ -28,7 +35,7 @@ pub(super) fn check(configs: &[Arc<IssuerConfig>], files: &[Value<'_, '_>]) {
                 }
             }
             KeyNote::Entry { issuer, note } => {
-                let Some(file) = files.get(issuer) else {
+                let Some(file) = place(issuer) else {
                     continue;
                 };
                 let (number, rule) = (note.position + 1, note.why.rule());
@@ -55,7 +62,7 @@ pub(super) fn check(configs: &[Arc<IssuerConfig>], files: &[Value<'_, '_>]) {
                 }
             }
             KeyNote::NoKey { issuer } => {
-                if let Some(file) = files.get(issuer) {
+                if let Some(file) = place(issuer) {
                     file.warn(
                         codes::NO_KEY,
                         "no key of the file can be used: every token of this issuer is refused",
@@ -65,7 +72,7 @@ pub(super) fn check(configs: &[Arc<IssuerConfig>], files: &[Value<'_, '_>]) {
             }
             KeyNote::Shared { issuer, other } => {
                 let first = configs.get(issuer).map_or("", |c| &c.name);
-                if let Some(file) = files.get(other) {
+                if let Some(file) = place(other) {
                     file.warn(
                         codes::SHARED_KEY,
                         format!("issuer `{first}` has a key of this file too"),

@@ -226,6 +226,13 @@ fn authorities<'c>(
     Some((roots, bytes))
 }
 
+/// Certificate authorities in DER, each of which can be one.
+pub(super) fn bundle(file: &Value<'_, '_>, capture: &Capture) -> Option<Vec<Box<[u8]>>> {
+    let (_, bytes) = authorities(file, capture)?;
+    let certificates = chain(file, bytes)?;
+    Some(certificates.iter().map(|der| Box::from(&**der)).collect())
+}
+
 /// A certificate chain with its key, checked to belong together.
 fn certified(cert: &Value<'_, '_>, key: &Value<'_, '_>, capture: &Capture) -> Option<CertifiedKey> {
     let certificates = content(cert, capture).and_then(|bytes| chain(cert, bytes));

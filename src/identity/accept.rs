@@ -7,7 +7,7 @@ use super::claims::{self, Times};
 use super::fault::{self, TokenFault};
 use super::header::{self, Header};
 use super::issuer::IssuerConfig;
-use super::keys::{EntryNote, Key, KeySet, KeySetFault};
+use super::keys::{EntryNote, Fixed, Key, KeySet, KeySetFault, KeySource};
 use super::token::Token;
 use super::{Principal, delegation, grants};
 use std::collections::HashMap;
@@ -23,8 +23,8 @@ pub struct Issuers {
 pub(super) struct Entry {
     pub(super) name: Arc<str>,
     pub(super) config: Arc<IssuerConfig>,
-    /// `None` while there is no document that can be used.
-    pub(super) keys: Option<KeySet>,
+    /// Its keys, whatever they are at the moment.
+    pub(super) keys: Arc<dyn KeySource>,
 }
 
 /// Something about the keys of an issuer entry that an operator should look at.
@@ -58,6 +58,15 @@ pub enum KeyNote {
     },
 }
 
+/// What another key set could change about a refusal (LC-8, LC-9).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seeks {
+    /// The chosen entry's position.
+    pub issuer: usize,
+    /// The key that its set does not have; `None` while it has no set at all.
+    pub kid: Option<Box<str>>,
+}
+
 /// A refused token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
@@ -66,6 +75,8 @@ pub struct Refused {
     /// The configured name of the entry that the token's `iss` chose, if it chose one. The token
     /// may still be forged.
     pub issuer: Option<Arc<str>>,
+    /// Set when nothing but a key is missing: header and claims would pass.
+    pub seeks: Option<Seeks>,
 }
 
 /// Where refusals go: acceptance stops at the first, an explanation goes on.
@@ -84,27 +95,37 @@ impl Refusals for First {
 }
 
 impl Issuers {
-    /// Names of the entries that have no usable key: none of their tokens can be accepted.
-    pub fn without_keys(&self) -> impl Iterator<Item = &str> {
-        self.entries
-            .iter()
-            .filter(|entry| {
-                entry
-                    .keys
-                    .as_ref()
-                    .is_none_or(|keys| keys.keys().is_empty())
-            })
-            .map(|entry| &*entry.name)
+    /// The entries, in their order, with somebody else's keys; `keys` has one for each.
+    pub fn with_keys(
+        configs: &[Arc<IssuerConfig>],
+        keys: impl IntoIterator<Item = Arc<dyn KeySource>>,
+    ) -> Issuers {
+        let mut by_issuer = HashMap::new();
+        let entries = configs.iter().zip(keys).enumerate();
+        let entries = entries.map(|(index, (config, keys))| {
+            // IS-3: the configuration refuses a second entry; the first one stays the only one.
+            by_issuer.entry(config.issuer.clone()).or_insert(index);
+            Entry {
+                name: Arc::from(&*config.name),
+                config: Arc::clone(config),
+                keys,
+            }
+        });
+        let entries = entries.collect();
+        Issuers { entries, by_issuer }
     }
 
-    /// Compiles the entries, in their order, and tells what is wrong with their keys. An entry
-    /// whose document cannot be used stays without keys.
+    /// Compiles the entries, in their order, with the keys of their files, and tells what is wrong
+    /// with those. An entry whose document cannot be used, or is elsewhere, stays without keys.
     pub fn compile(configs: &[Arc<IssuerConfig>]) -> (Issuers, Vec<KeyNote>) {
         let mut notes = Vec::new();
-        let mut entries: Vec<Entry> = Vec::with_capacity(configs.len());
-        let mut by_issuer = HashMap::new();
+        let mut sets: Vec<Option<Arc<KeySet>>> = Vec::with_capacity(configs.len());
         for (issuer, config) in configs.iter().enumerate() {
-            let keys = match KeySet::parse(&config.keys.content, config.rsa_alg) {
+            let Some(file) = config.keys.file() else {
+                sets.push(None);
+                continue;
+            };
+            let keys = match KeySet::parse(&file.content, config.rsa_alg) {
                 Ok((keys, unusable)) => {
                     notes.extend(
                         unusable
@@ -114,35 +135,28 @@ impl Issuers {
                     if keys.keys().is_empty() {
                         notes.push(KeyNote::NoKey { issuer });
                     }
-                    Some(keys)
+                    Some(Arc::new(keys))
                 }
                 Err(fault) => {
                     notes.push(KeyNote::Document { issuer, fault });
                     None
                 }
             };
-            let held = |entry: &Entry| {
-                if entry.config.shares_keys_with(config) {
-                    return false;
-                }
-                let theirs = entry.keys.iter().flat_map(KeySet::keys);
-                keys.as_ref()
-                    .is_some_and(|keys| theirs.into_iter().any(|k| keys.holds(&k.thumbprint)))
+            let shares = |(theirs, entry): (&Option<Arc<KeySet>>, &Arc<IssuerConfig>)| {
+                let both = keys.as_ref().zip(theirs.as_ref());
+                !entry.shares_keys_with(config)
+                    && both.is_some_and(|(keys, theirs)| keys.shares_with(theirs))
             };
-            let shared = entries.iter().position(held);
+            let shared = sets.iter().zip(configs).position(shares);
             notes.extend(shared.map(|earlier| KeyNote::Shared {
                 issuer: earlier,
                 other: issuer,
             }));
-            // IS-3: the configuration refuses a second entry; the first one stays the only one.
-            by_issuer.entry(config.issuer.clone()).or_insert(issuer);
-            entries.push(Entry {
-                name: Arc::from(&*config.name),
-                config: Arc::clone(config),
-                keys,
-            });
+            sets.push(keys);
         }
-        (Issuers { entries, by_issuer }, notes)
+        let fixed = |set| Arc::new(Fixed(set)) as Arc<dyn KeySource>;
+        let issuers = Issuers::with_keys(configs, sets.into_iter().map(fixed));
+        (issuers, notes)
     }
 
     /// The entry for exactly this `iss` (IS-1).
@@ -165,6 +179,7 @@ pub fn accept(issuers: &Issuers, token: &str, now: i64) -> Result<Principal, Ref
     let unknown = |fault| Refused {
         fault,
         issuer: None,
+        seeks: None,
     };
     claims::judge_clock(now).map_err(unknown)?;
     let token = Token::parse(token).map_err(unknown)?;
@@ -176,7 +191,26 @@ pub fn accept(issuers: &Issuers, token: &str, now: i64) -> Result<Principal, Ref
     judge(&token, &header, index, entry, now, &mut First).map_err(|fault| Refused {
         fault,
         issuer: Some(Arc::clone(&entry.name)),
+        seeks: seeks(fault, &token, &header, index, entry, now),
     })
+}
+
+/// LC-9: only what the claims do not refuse as well is worth looking for.
+fn seeks(
+    fault: TokenFault,
+    token: &Token<'_>,
+    header: &Header<'_>,
+    issuer: usize,
+    entry: &Entry,
+    now: i64,
+) -> Option<Seeks> {
+    let kid = match fault {
+        fault::UNKNOWN_KID => Some(header.kid?.into()),
+        fault::KEYS_UNAVAILABLE => None,
+        _ => return None,
+    };
+    claims::judge(&token.payload, &entry.config, now, &mut First).ok()?;
+    Some(Seeks { issuer, kid })
 }
 
 /// Everything from the chosen entry on. With refusals that do not stop, the principal means
@@ -191,7 +225,8 @@ pub(super) fn judge<R: Refusals>(
 ) -> Result<Principal, TokenFault> {
     let config = &*entry.config;
     header::judge_for(&token.header, header, &token.payload, config, refusals)?;
-    let thumbprint = match key(entry, header) {
+    let keys = entry.keys.current();
+    let thumbprint = match key(keys.as_deref(), header) {
         Ok(key) => {
             if !key.verifies(token.signing_input.as_bytes(), &token.signature) {
                 refusals.refuse(fault::BAD_SIGNATURE)?;
@@ -228,8 +263,11 @@ pub(super) fn judge<R: Refusals>(
 }
 
 /// One lookup, one key, one algorithm (KY-1, KY-2, KY-5).
-pub(super) fn key<'e>(entry: &'e Entry, header: &Header<'_>) -> Result<&'e Key, TokenFault> {
-    let keys = entry.keys.as_ref().ok_or(fault::KEYS_UNAVAILABLE)?;
+pub(super) fn key<'k>(
+    keys: Option<&'k KeySet>,
+    header: &Header<'_>,
+) -> Result<&'k Key, TokenFault> {
+    let keys = keys.ok_or(fault::KEYS_UNAVAILABLE)?;
     let alg = header.alg.ok_or(fault::ALG_NOT_LISTED)?;
     match header.kid {
         Some(kid) => {
@@ -258,7 +296,7 @@ pub fn still_good(issuers: &Issuers, principal: &Principal, now: i64) -> Result<
         issued: principal.issued,
     };
     claims::judge_validity(&times, claims::leeway(&entry.config), now)?;
-    let keys = entry.keys.as_ref().ok_or(fault::KEYS_UNAVAILABLE)?;
+    let keys = entry.keys.current().ok_or(fault::KEYS_UNAVAILABLE)?;
     if !keys.holds(&principal.key) {
         return Err(fault::KEY_GONE);
     }

@@ -74,7 +74,8 @@ pub fn explain(issuers: &Issuers, token: &str, now: i64) -> Vec<Finding> {
             "IS-1",
             format!("`iss` chooses the issuer entry `{}`", entry.name),
         ));
-        let key = accept::key(entry, &header);
+        let keys = entry.keys.current();
+        let key = accept::key(keys.as_deref(), &header);
         let principal = accept::judge(&token, &header, index, entry, now, &mut every)?;
         if let (Ok(key), false) = (key, every.0.contains(&fault::BAD_SIGNATURE)) {
             let name = key

@@ -64,7 +64,7 @@ faults! {
         SURROUNDING_SPACE = "TR-11" "authorization_space";
     }
     Unavailable {
-        KEYS_UNAVAILABLE = "KY-14" "keys_unavailable";
+        KEYS_UNAVAILABLE = "LC-10" "keys_unavailable";
     }
     InvalidToken {
         TOO_LONG = "TR-6" "token_too_long";

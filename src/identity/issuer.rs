@@ -4,6 +4,7 @@
 //! numbers are those of the token acceptance rules.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// One entry of `issuers`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub struct IssuerConfig {
     /// entry name its `clients` instead.
     pub audiences: Vec<Box<str>>,
     /// Where its keys come from.
-    pub keys: KeyFile,
+    pub keys: KeyOrigin,
     /// Which relaxations hold.
     pub profile: Profile,
     /// Accepted signature algorithms (HD-2).
@@ -60,6 +61,94 @@ impl IssuerConfig {
         let names = |one: &IssuerConfig, name: &str| one.shared_keys.iter().any(|n| **n == *name);
         names(self, &other.name) && names(other, &self.name)
     }
+}
+
+/// Where an issuer's keys come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyOrigin {
+    /// A file, read together with the configuration.
+    File(KeyFile),
+    /// The network.
+    Remote(RemoteKeys),
+}
+
+impl KeyOrigin {
+    /// The file, if it is one.
+    pub fn file(&self) -> Option<&KeyFile> {
+        match self {
+            KeyOrigin::File(file) => Some(file),
+            KeyOrigin::Remote(_) => None,
+        }
+    }
+
+    /// The place on the network, if it is one.
+    pub fn remote(&self) -> Option<&RemoteKeys> {
+        match self {
+            KeyOrigin::File(_) => None,
+            KeyOrigin::Remote(remote) => Some(remote),
+        }
+    }
+}
+
+/// A key set on the network, and the rules for fetching it (LC-1 to LC-10).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteKeys {
+    /// Where.
+    pub location: KeyLocation,
+    /// Hosts, in lower case, that `jwks_uri` may have beside the issuer's own (LC-4).
+    pub hosts: Vec<Box<str>>,
+    /// Whether the addresses of private networks will do (LC-4).
+    pub private: bool,
+    /// Whether this machine's own addresses will do, and plain `http` to them (LC-1).
+    pub loopback: bool,
+    /// DER certificates of the only authorities to trust; `None` for the machine's.
+    pub authorities: Option<Vec<Box<[u8]>>>,
+    /// How often the set is fetched (LC-6).
+    pub refresh: Duration,
+    /// Whether a longer `max-age` may put that off.
+    pub may_wait: bool,
+    /// How long after the last success the set serves (LC-10).
+    pub stale: Duration,
+    /// For a connection (LC-2).
+    pub connect: Duration,
+    /// For the whole exchange (LC-2).
+    pub total: Duration,
+}
+
+impl RemoteKeys {
+    /// Whether both would be the same set, fetched by the same rules, at whatever times.
+    pub fn same_source(&self, other: &RemoteKeys) -> bool {
+        self.location == other.location
+            && self.hosts == other.hosts
+            && self.private == other.private
+            && self.loopback == other.loopback
+            && self.authorities == other.authorities
+    }
+}
+
+/// Where a key set is on the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyLocation {
+    /// At this URL.
+    Url(Box<str>),
+    /// Where this issuer's metadata says.
+    Discovery {
+        /// The issuer, which the metadata must name byte for byte (LC-5).
+        issuer: Box<str>,
+        /// Where the metadata is.
+        form: DiscoveryForm,
+    },
+}
+
+/// Where an issuer's metadata is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiscoveryForm {
+    /// OpenID Connect Discovery's place, or else, when there is none, that of RFC 8414.
+    Either,
+    /// OpenID Connect Discovery: below the issuer.
+    OpenId,
+    /// RFC 8414: between host and path.
+    OAuth,
 }
 
 /// A file with a JWKS and what it held when the configuration was read.

@@ -12,6 +12,7 @@ use aws_lc_rs::signature::ParsedPublicKey;
 use material::material;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Most entries of a document (KY-14).
 const MAX_ENTRIES: usize = 64;
@@ -55,6 +56,21 @@ impl Key {
 pub struct KeySet {
     keys: Vec<Key>,
     by_kid: HashMap<Box<str>, usize>,
+}
+
+/// Where an issuer's keys are at this moment: fixed, or kept fresh by somebody else.
+pub trait KeySource: Send + Sync {
+    /// The set that counts now; `None` while none may be used (LC-10, LC-13).
+    fn current(&self) -> Option<Arc<KeySet>>;
+}
+
+/// Keys that never change, if there are any.
+pub struct Fixed(pub Option<Arc<KeySet>>);
+
+impl KeySource for Fixed {
+    fn current(&self) -> Option<Arc<KeySet>> {
+        self.0.clone()
+    }
 }
 
 /// Shows the names of its keys.
@@ -122,6 +138,36 @@ pub enum Unusable {
 }
 
 impl Unusable {
+    /// Every reason.
+    pub const ALL: [Unusable; 10] = [
+        Unusable::Form,
+        Unusable::Kind,
+        Unusable::Symmetric,
+        Unusable::Purpose,
+        Unusable::Algorithm,
+        Unusable::Rsa,
+        Unusable::Point,
+        Unusable::Ed25519,
+        Unusable::Private,
+        Unusable::Ambiguous,
+    ];
+
+    /// For metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            Unusable::Form => "form",
+            Unusable::Kind => "kind",
+            Unusable::Symmetric => "symmetric",
+            Unusable::Purpose => "purpose",
+            Unusable::Algorithm => "algorithm",
+            Unusable::Rsa => "rsa",
+            Unusable::Point => "point",
+            Unusable::Ed25519 => "ed25519",
+            Unusable::Private => "private",
+            Unusable::Ambiguous => "ambiguous",
+        }
+    }
+
     /// The rule behind it.
     pub fn rule(self) -> &'static str {
         match self {
@@ -258,6 +304,24 @@ impl KeySet {
     /// Whether a key is in the set.
     pub fn holds(&self, thumbprint: &[u8; 32]) -> bool {
         self.keys.iter().any(|key| key.thumbprint == *thumbprint)
+    }
+
+    /// Whether the same usable keys are in both, under the same names and algorithms, in whatever
+    /// order.
+    pub fn same_as(&self, other: &KeySet) -> bool {
+        let same = |one: &Key, two: &Key| {
+            one.kid == two.kid && one.algorithm == two.algorithm && one.thumbprint == two.thumbprint
+        };
+        self.keys.len() == other.keys.len()
+            && self
+                .keys
+                .iter()
+                .all(|one| other.keys.iter().any(|two| same(one, two)))
+    }
+
+    /// Whether both have a key (IS-3).
+    pub fn shares_with(&self, other: &KeySet) -> bool {
+        self.keys.iter().any(|key| other.holds(&key.thumbprint))
     }
 
     /// The usable keys, in the document's order.

@@ -16,6 +16,7 @@ mod header;
 pub mod issuer;
 pub mod keys;
 mod kind;
+pub mod metadata;
 pub mod principal;
 pub mod profile;
 pub mod resource;
@@ -24,8 +25,9 @@ pub mod spiffe;
 mod token;
 pub mod transport;
 
-pub use accept::{Issuers, KeyNote, Refused, accept, still_good};
+pub use accept::{Issuers, KeyNote, Refused, Seeks, accept, still_good};
 pub use explain::{Finding, explain};
 pub use fault::{Answer, TokenFault};
+pub use keys::KeySource;
 pub use principal::{Actor, ClaimState, ClaimValue, Principal};
 pub use signing_key::SigningKey;

@@ -8,7 +8,7 @@ use crate::a2a::Fault;
 use crate::audit::redact::Fingerprint;
 use crate::identity::fault;
 use crate::identity::transport::{Presented, presented};
-use crate::identity::{Answer, Principal, TokenFault, accept, still_good};
+use crate::identity::{Answer, Principal, Refused, TokenFault, accept, still_good};
 use crate::policy::{Asked, AskedSkill, Memo, Question};
 use http::HeaderMap;
 use std::net::IpAddr;
@@ -55,11 +55,12 @@ pub struct Presentation<'a> {
     pub peer: IpAddr,
 }
 
-/// Judges the credential of a request. Never waits: keys come from files.
+/// Judges the credential of a request. Waits, and at most a second, only for a token that lacks
+/// nothing but a key which its issuer may have published since.
 ///
 /// # Errors
 /// The reply that the caller gets, with the private reason in it; already counted.
-pub fn authenticate(
+pub async fn authenticate(
     gate: &Gate,
     live: &Live,
     presentation: &Presentation<'_>,
@@ -78,11 +79,10 @@ pub fn authenticate(
         Ok(Presented::Dpop(_)) => return Err(refuse(NO_ISSUER, fault::DPOP_SCHEME)),
         Err(fault) => return Err(refuse(NO_ISSUER, fault)),
     };
-    let seconds = i64::try_from(gate.clock.now() / 1000).unwrap_or(i64::MAX);
     let uptime = gate.clock.monotonic();
     let key = TokenKey::of(token);
     if let Some(verified) = live.tokens.get(&key, uptime) {
-        return match still_good(&live.issuers, &verified.principal, seconds) {
+        return match still_good(&live.issuers, &verified.principal, seconds(gate)) {
             Ok(()) => Ok(verified),
             Err(fault) => {
                 live.tokens.remove(&key);
@@ -98,13 +98,24 @@ pub fn authenticate(
             ..limited
         });
     }
-    let principal = accept(&live.issuers, token, seconds).map_err(|refused| {
-        gate.failures.note(peer, uptime);
-        refuse(
-            refused.issuer.as_deref().unwrap_or(NO_ISSUER),
-            refused.fault,
-        )
-    })?;
+    let principal = accept_patiently(gate, live, token)
+        .await
+        .map_err(|refused| {
+            let issuer = refused.issuer.as_deref().unwrap_or(NO_ISSUER);
+            let rejection = refuse(issuer, refused.fault);
+            if refused.fault.answer != Answer::Unavailable {
+                gate.failures.note(peer, uptime);
+            }
+            let seeks = refused.seeks.filter(|seeks| seeks.kid.is_none());
+            let slot = seeks.and_then(|seeks| live.issuer_keys.get(seeks.issuer));
+            match slot {
+                Some(slot) => Rejection {
+                    retry_after: Some(slot.retry_after()),
+                    ..rejection
+                },
+                None => rejection,
+            }
+        })?;
     let signing_input = token.rsplit_once('.').map_or(token, |(input, _)| input);
     let verified = Arc::new(Verified {
         fingerprint: Fingerprint::of(&gate.fingerprints, signing_input.as_bytes()),
@@ -114,6 +125,28 @@ pub fn authenticate(
     });
     live.tokens.insert(key, Arc::clone(&verified), uptime);
     Ok(verified)
+}
+
+/// Judges a token; one that lacks nothing but a key may wait for newer ones (LC-7 to LC-9).
+async fn accept_patiently(gate: &Gate, live: &Live, token: &str) -> Result<Principal, Refused> {
+    let refused = match accept(&live.issuers, token, seconds(gate)) {
+        Ok(principal) => return Ok(principal),
+        Err(refused) => refused,
+    };
+    let Some(seeks) = &refused.seeks else {
+        return Err(refused);
+    };
+    match live.issuer_keys.get(seeks.issuer) {
+        Some(slot) if gate.issuer_keys.seek(slot, seeks).await => {
+            accept(&live.issuers, token, seconds(gate))
+        }
+        Some(_) | None => Err(refused),
+    }
+}
+
+/// The wall clock as tokens write it.
+fn seconds(gate: &Gate) -> i64 {
+    i64::try_from(gate.clock.now() / 1000).unwrap_or(i64::MAX)
 }
 
 /// Issuer entry and subject (IS-5, IS-6), and the client when delegated: what one agent does for a

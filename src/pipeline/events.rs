@@ -1,6 +1,7 @@
 //! Records that are about the gateway itself: its configuration, and what it fetches.
 
 use super::cards::{CardChange, CardNoticeKind, FetchFacts};
+use super::issuer_keys::KeyFetch;
 use super::ports::RecordBody;
 use super::{Gate, Live};
 use crate::audit::record::{
@@ -142,6 +143,47 @@ impl Gate {
             sha256: fetch.sha256.map(Sha256),
             ms: Millis(fetch.took),
             error,
+        }));
+    }
+
+    /// Records a fetch of an issuer's keys, and says in the log what operators should look at.
+    pub fn record_issuer_keys(&self, fetch: &KeyFetch<'_>) {
+        let issuer = fetch.issuer;
+        match fetch.result {
+            Err(fault) => tracing::warn!(issuer, "keys of `{}`: {fault}", fetch.url),
+            Ok(new) if !new.changed => tracing::debug!(issuer, "keys fetched"),
+            Ok(new) => {
+                tracing::info!(issuer, usable = new.usable, "other keys are in use now");
+                if new.usable == 0 {
+                    tracing::error!(issuer, "no usable key: every token of it is refused");
+                }
+                for note in &new.unusable {
+                    let number = note.position + 1;
+                    tracing::warn!(issuer, "key {number} {} ({})", note.why, note.why.rule());
+                }
+                for other in &new.shared {
+                    tracing::error!(
+                        issuer,
+                        other = &**other,
+                        "both issuers have one key, so either can speak for both"
+                    );
+                }
+            }
+        }
+        self.note(Record::Fetch(Fetch {
+            head: self.head(&self.live()),
+            request_id: fetch.request_id.as_str(),
+            purpose: Purpose::Keys,
+            target: issuer,
+            path: Some(Id(fetch.url)),
+            http_status: match fetch.result {
+                Ok(_) => Some(200),
+                Err(fault) => fault.status(),
+            },
+            bytes: fetch.body.map_or(0, |body| body.len() as u64),
+            sha256: fetch.body.map(|body| sha256(body)),
+            ms: Millis(fetch.took),
+            error: fetch.result.err().map(|fault| fault.label()),
         }));
     }
 

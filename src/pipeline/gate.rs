@@ -2,6 +2,7 @@
 
 use super::cards::CardStore;
 use super::failures::Failures;
+use super::issuer_keys::{IssuerSource, KeySlot, KeyStore};
 use super::metrics::{AgentMetrics, Metrics};
 use super::own_keys::OwnKeys;
 use super::page_token::PageTokens;
@@ -9,7 +10,7 @@ use super::ports::{Clock, Journal, OwnershipStore, Random, Resolver, UnixMillis}
 use super::strangers::Strangers;
 use super::token_cache::TokenCache;
 use crate::config::snapshot::Snapshot;
-use crate::identity::Issuers;
+use crate::identity::{Issuers, KeySource};
 use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Live {
     pub agents: Vec<Arc<AgentMetrics>>,
     /// The trusted issuers and their keys.
     pub issuers: Issuers,
+    /// The keys of its issuers, in their order.
+    pub issuer_keys: Vec<Arc<KeySlot>>,
     /// Tokens that were verified under this generation; a new one begins empty (CA-3).
     pub tokens: TokenCache,
 }
@@ -35,10 +38,14 @@ impl Live {
         snapshot: Snapshot,
         cards: Option<&CardStore>,
         keys: Option<&OwnKeys>,
-        metrics: &Metrics,
+        (metrics, issuer_keys): (&Metrics, &KeyStore),
         now: UnixMillis,
     ) -> Live {
         let snapshot = Arc::new(snapshot);
+        let issuer_keys = issuer_keys.follow(&snapshot.issuers);
+        let sources = issuer_keys
+            .iter()
+            .map(|slot| slot.clone() as Arc<dyn KeySource>);
         let key = keys.and_then(|keys| keys.card.as_ref());
         Live {
             cards: Arc::new(CardStore::for_snapshot(&snapshot, cards, key, now)),
@@ -47,8 +54,8 @@ impl Live {
                 .iter()
                 .map(|agent| metrics.agent(&agent.name))
                 .collect(),
-            // What is wrong with keys was told when the configuration was checked.
-            issuers: Issuers::compile(&snapshot.issuers).0,
+            issuers: Issuers::with_keys(&snapshot.issuers, sources),
+            issuer_keys,
             tokens: TokenCache::new(),
             snapshot,
         }
@@ -72,6 +79,8 @@ pub struct Gate {
     pub metrics: Arc<Metrics>,
     /// Our own keys, if any are configured.
     pub keys: Option<OwnKeys>,
+    /// The keys of issuers.
+    pub issuer_keys: Arc<KeyStore>,
     /// When this gate was made.
     pub started: UnixMillis,
     /// This process in records.
@@ -105,6 +114,8 @@ pub struct Ports {
     pub metrics: Arc<Metrics>,
     /// Our own keys, if any are configured.
     pub keys: Option<OwnKeys>,
+    /// Where the keys of issuers come from.
+    pub issuer_source: Arc<dyn IssuerSource>,
     /// This process in records.
     pub instance: Box<str>,
 }
@@ -120,10 +131,18 @@ impl Gate {
             resolver,
             metrics,
             keys,
+            issuer_source,
             instance,
         } = ports;
         metrics.set_generation(snapshot.generation);
-        let live = Live::new(snapshot, None, keys.as_ref(), &metrics, clock.now());
+        let issuer_keys = Arc::new(KeyStore::new(
+            issuer_source,
+            clock.clone(),
+            random.clone(),
+            metrics.clone(),
+        ));
+        let beside = (&*metrics, &*issuer_keys);
+        let live = Live::new(snapshot, None, keys.as_ref(), beside, clock.now());
         let confirmed = millis(clock.monotonic());
         let mut secret = [0; 32];
         random.fill(&mut secret);
@@ -139,6 +158,7 @@ impl Gate {
             resolver,
             metrics,
             keys,
+            issuer_keys,
             instance,
             failures: Failures::default(),
             strangers: Strangers::default(),
@@ -154,9 +174,11 @@ impl Gate {
             snapshot,
             Some(&before.cards),
             self.keys.as_ref(),
-            &self.metrics,
+            (&self.metrics, &self.issuer_keys),
             self.clock.now(),
         );
+        // Before the first request of the new generation, which may then wait for what has begun.
+        self.issuer_keys.tick();
         let live = Arc::new(live);
         self.metrics.reloaded(live.snapshot.generation);
         self.live.store(live.clone());

@@ -4,6 +4,7 @@
 //! nothing a caller sent can become one. A request on the good path costs atomic increments:
 //! its handles are resolved once per agent and kept in [`AgentMetrics`].
 
+mod issuer_keys;
 mod phase;
 
 pub use phase::Phase;
@@ -11,7 +12,7 @@ pub use phase::Phase;
 use crate::a2a::Operation;
 use prometheus::core::Collector;
 use prometheus::{
-    Encoder, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
 use std::collections::HashMap;
@@ -42,7 +43,7 @@ pub struct Metrics {
     reloads_ok: IntCounter,
     reloads_failed: IntCounter,
     generation: IntGauge,
-    issuer_keys_age: GaugeVec,
+    keys: issuer_keys::KeyFamilies,
     auth_failures: IntCounterVec,
     journal_records: Handles<1, IntCounter>,
     journal_record_family: IntCounterVec,
@@ -167,16 +168,7 @@ impl Metrics {
                 r,
                 IntGauge::with_opts(named("generation", "The configuration generation in use")),
             )?,
-            issuer_keys_age: register(
-                r,
-                GaugeVec::new(
-                    named(
-                        "issuer_keys_age_seconds",
-                        "Age of an issuer's last good key set",
-                    ),
-                    &["issuer"],
-                ),
-            )?,
+            keys: issuer_keys::KeyFamilies::new(r)?,
             auth_failures: register(
                 r,
                 IntCounterVec::new(
@@ -257,13 +249,6 @@ impl Metrics {
     pub fn set_generation(&self, generation: u64) {
         self.generation
             .set(i64::try_from(generation).unwrap_or(i64::MAX));
-    }
-
-    /// Age of the key set of a configured issuer.
-    pub fn set_issuer_keys_age(&self, issuer: &str, age: Duration) {
-        self.issuer_keys_age
-            .with_label_values(&[issuer])
-            .set(age.as_secs_f64());
     }
 
     /// A record of this kind is in the journal.

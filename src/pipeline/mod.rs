@@ -14,6 +14,7 @@ pub mod cards;
 mod events;
 pub mod failures;
 pub mod gate;
+pub mod issuer_keys;
 pub mod listing;
 pub mod locate;
 pub mod metrics;

@@ -62,6 +62,32 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Networks that belong to whoever runs them: RFC 1918, RFC 6598, and unique local IPv6.
+const PRIVATE_V4: [(Ipv4Addr, u32); 4] = [
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+];
+
+/// Addresses within those at which clouds serve credentials to the machines on them.
+const METADATA: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Whether an address is one of a private network, and not where a cloud serves metadata.
+/// Loopback, link-local, multicast and unspecified addresses are neither public nor private.
+pub fn is_private(address: IpAddr) -> bool {
+    let within = match address {
+        IpAddr::V4(v4) => PRIVATE_V4.iter().any(|(network, length)| {
+            u32::from(v4) & (u32::MAX << (32 - length)) == u32::from(*network)
+        }),
+        IpAddr::V6(v6) => v6.is_unique_local(),
+    };
+    within && !METADATA.contains(&address)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -94,6 +120,33 @@ mod tests {
                     "{network}/{length}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn private_is_neither_this_machine_nor_the_clouds() {
+        for (text, private) in [
+            ("10.0.0.5", true),
+            ("172.16.0.1", true),
+            ("172.31.255.255", true),
+            ("192.168.1.1", true),
+            ("100.64.0.1", true),
+            ("fd00::1", true),
+            ("1.1.1.1", false),
+            ("172.32.0.1", false),
+            ("100.100.100.200", false),
+            ("fd00:ec2::254", false),
+            ("127.0.0.1", false),
+            ("169.254.169.254", false),
+            ("0.0.0.0", false),
+            ("224.0.0.1", false),
+            ("::1", false),
+            ("fe80::1", false),
+            ("ff02::1", false),
+            ("::", false),
+            ("::ffff:10.0.0.5", false),
+        ] {
+            assert_eq!(is_private(text.parse().unwrap()), private, "{text}");
         }
     }
 

@@ -125,8 +125,9 @@ async fn serve_caller(
         query,
         peer: recorder.peer(),
     };
-    let verified =
-        authenticate(&app.gate, &recorder.live, &presentation).map_err(Failure::Rejected)?;
+    let verified = authenticate(&app.gate, &recorder.live, &presentation)
+        .await
+        .map_err(Failure::Rejected)?;
     recorder.phase(Phase::Authenticate, began);
     recorder.verified = Some(verified.clone());
     enter(recorder, &verified, &place).map_err(Failure::Rejected)?;

@@ -131,6 +131,8 @@ pub const PRIVATE_KEY: &str = "PC122";
 pub const NO_KEY: &str = "PC123";
 /// Warning: two issuers with one key (IS-3).
 pub const SHARED_KEY: &str = "PC124";
+/// Keys of an issuer from no place, several, or one that an option does not fit.
+pub const KEY_ORIGIN: &str = "PC125";
 /// An agent that the gateway file does not have.
 pub const UNKNOWN_AGENT: &str = "PC200";
 /// A skill that none of the rule's agents declares.

@@ -12,6 +12,7 @@ mod fuzz;
 mod gate;
 mod grpc;
 mod identity;
+mod issuer_keys;
 mod journal;
 mod listing;
 mod matrix;

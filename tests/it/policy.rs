@@ -11,7 +11,7 @@ mod webhooks;
 
 use portcullis::a2a::Operation;
 use portcullis::identity::issuer::{
-    Algorithm, ClaimDeclaration, ClaimKind, Grant, IssuerConfig, KeyFile, Profile, Typ,
+    Algorithm, ClaimDeclaration, ClaimKind, Grant, IssuerConfig, KeyFile, KeyOrigin, Profile, Typ,
 };
 use portcullis::identity::{ClaimState, ClaimValue, Principal};
 use portcullis::policy::{
@@ -64,10 +64,10 @@ fn issuer(name: &str, claims: &[(&str, ClaimKind)]) -> Arc<IssuerConfig> {
         name: name.into(),
         issuer: format!("https://{name}.example").into(),
         audiences: vec!["https://gateway.example".into()],
-        keys: KeyFile {
+        keys: KeyOrigin::File(KeyFile {
             path: "jwks.json".into(),
             content: Box::default(),
-        },
+        }),
         profile: Profile::Strict,
         algorithms: vec![Algorithm::Es256],
         rsa_alg: Algorithm::Rs256,

@@ -131,7 +131,7 @@ fn every_code_and_metric_and_reason_is_the_programs() {
         }
     }
     assert!(found > 1);
-    let metrics = fs::read_to_string(root().join("src/pipeline/metrics.rs")).unwrap();
+    let metrics = sources("src/pipeline");
     let named: Vec<&str> = spans(&text)
         .into_iter()
         .filter_map(|s| s.strip_prefix("portcullis_"))

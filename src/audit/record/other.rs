@@ -25,7 +25,8 @@ pub struct Refusals<'a> {
     pub reasons: Counts<'a>,
 }
 
-/// Something that we fetched for ourselves; never caused by an unauthenticated request.
+/// Something that we fetched for ourselves. No request without a token causes one, and a token with
+/// an unknown key only within the bounds of LC-8 and LC-9.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Fetch<'a> {

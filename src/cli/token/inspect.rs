@@ -4,9 +4,15 @@ use super::show::{Moment, Shown, moments, pretty, safe, take_apart};
 use super::{Trouble, gateway, warn};
 use crate::a2a::strict_json::Value;
 use crate::adapters::clock::SystemClock;
+use crate::adapters::fetch::keys::KeyFetcher;
+use crate::adapters::random::SystemRandom;
+use crate::adapters::resolver::SystemResolver;
 use crate::cli::exit;
-use crate::identity::issuer::{Grant, IssuerConfig};
-use crate::identity::{Finding, Issuers, accept, explain};
+use crate::identity::issuer::{Grant, IssuerConfig, KeyOrigin, RemoteKeys};
+use crate::identity::keys::{Fixed, KeySet};
+use crate::identity::{Finding, Issuers, KeySource, accept, explain};
+use crate::pipeline::RequestId;
+use crate::pipeline::issuer_keys::{FetchedKeys, IssuerSource, KeyFetchFault};
 use crate::pipeline::ports::Clock;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -67,6 +73,34 @@ pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
     Ok(if accepted { exit::YES } else { exit::NO })
 }
 
+/// The keys of an entry as the gateway would have them now. Only the issuer that the token names
+/// is asked.
+fn keys(entry: &IssuerConfig, iss: Option<&str>) -> Arc<dyn KeySource> {
+    let read = |document: &[u8]| KeySet::parse(document, entry.rsa_alg).map(|(set, _)| set);
+    let set = match &entry.keys {
+        KeyOrigin::File(file) => read(&file.content).ok(),
+        KeyOrigin::Remote(remote) if iss == Some(&*entry.issuer) => {
+            let fetched = fetched(remote);
+            let set = fetched.and_then(|set| read(&set.body).map_err(KeyFetchFault::KeySet));
+            set.map_err(|fault| warn(format_args!("the keys of `{}`: {fault}", entry.name)))
+                .ok()
+        }
+        KeyOrigin::Remote(_) => None,
+    };
+    Arc::new(Fixed(set.map(Arc::new)))
+}
+
+/// One fetch, by the rules of a running gateway.
+pub(super) fn fetched(remote: &RemoteKeys) -> Result<FetchedKeys, KeyFetchFault> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|_| KeyFetchFault::Abandoned)?;
+    let id = RequestId::new(&SystemClock::new(), &SystemRandom);
+    let fetcher = KeyFetcher::new(Arc::new(SystemResolver));
+    runtime.block_on(fetcher.fetch(remote, id))
+}
+
 /// What the gateway would say.
 struct Verdict {
     /// Whether it is accepted, and with which grant.
@@ -78,8 +112,8 @@ struct Verdict {
 
 impl Verdict {
     fn of(issuers: &[Arc<IssuerConfig>], token: &str, shown: Option<&Shown>, now: i64) -> Verdict {
-        let (compiled, _) = Issuers::compile(issuers);
         let iss = shown.and_then(|shown| shown.payload.get("iss")?.as_str());
+        let compiled = Issuers::with_keys(issuers, issuers.iter().map(|entry| keys(entry, iss)));
         let entry = issuers.iter().find(|entry| Some(&*entry.issuer) == iss);
         // The gateway's own judgement decides; the explanation only says why.
         let accepted = accept(&compiled, token, now).ok();

@@ -314,15 +314,21 @@ fn doubts(
             "issuer entry `{name}` is not marked `development: true`; mark it, so that nobody takes it for a real one"
         ));
     }
-    let keys: Value = serde_json::from_slice(&entry.keys.content).unwrap_or_default();
+    let file = entry.keys.file();
+    let content = file.map_or(&[][..], |file| &file.content);
+    let keys: Value = serde_json::from_slice(content).unwrap_or_default();
     let listed = keys["keys"]
         .as_array()
         .is_some_and(|keys| keys.iter().any(|k| k["kid"] == key.kid()));
-    if !listed {
-        doubts.push(format!(
+    match file {
+        Some(_) if listed => {}
+        Some(file) => doubts.push(format!(
             "the key is not in `{}` of issuer entry `{name}`, so the gateway will refuse the token; name the `jwks.json` that was written beside the key",
-            entry.keys.path.display()
-        ));
+            file.path.display()
+        )),
+        None => doubts.push(format!(
+            "the keys of issuer entry `{name}` are fetched, so the gateway will refuse the token unless this key is among them; name the `jwks.json` that was written beside the key"
+        )),
     }
     let algorithm = key.algorithm().name();
     if !Algorithm::NAMES

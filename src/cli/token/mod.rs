@@ -5,6 +5,7 @@
 //! never overwritten; only `mint` prints a token; nothing prints a key, a token that was given, or
 //! its signature. Start reading at [`run`].
 
+mod explain_issuer;
 mod inspect;
 mod keygen;
 mod mint;
@@ -32,6 +33,8 @@ enum Command {
     Mint(mint::Arguments),
     /// Show what a token says and, with --config, whether the gateway would accept it
     Inspect(inspect::Arguments),
+    /// Ask an issuer for its keys, say which of them are usable, and print its entry
+    ExplainIssuer(explain_issuer::Arguments),
 }
 
 pub(super) fn run(arguments: Arguments) -> u8 {
@@ -39,6 +42,7 @@ pub(super) fn run(arguments: Arguments) -> u8 {
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Mint(arguments) => mint::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::ExplainIssuer(arguments) => explain_issuer::run(&arguments),
     };
     done.unwrap_or_else(|trouble| {
         eprint!("{trouble}");

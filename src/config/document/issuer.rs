@@ -123,22 +123,57 @@ pub static ISSUER: Fields = Fields {
 /// `issuers[].keys`.
 pub static KEYS: Fields = Fields {
     title: "issuer_keys",
-    doc: "Where an issuer's public keys are.",
-    fields: &[required(
-        "file",
-        Shape::Text,
-        "a JWKS file, relative to this file",
-    )],
-    later: &[
-        (
+    doc: "Where an issuer's public keys are: one of `file`, `url` and `discovery`.",
+    fields: &[
+        optional("file", Shape::Text, "a JWKS file, relative to this file"),
+        optional("url", Shape::Text, "the `https` URL of a JWKS"),
+        optional(
             "discovery",
-            "download the JWKS and write `{file: jwks.json}`; the file is watched",
+            Shape::Either(&[Shape::Boolean, Shape::Word(&["openid", "oauth"])]),
+            "`true`: the JWKS that the issuer's metadata names, at OpenID's place or else that of RFC 8414; or just one of the two",
         ),
-        (
-            "url",
-            "download the JWKS and write `{file: jwks.json}`; the file is watched",
+        optional(
+            "hosts",
+            TEXTS,
+            "hosts that `jwks_uri` may have beside the issuer's own",
+        ),
+        optional(
+            "private",
+            Shape::Boolean,
+            "take addresses of private networks; default false",
+        ),
+        optional(
+            "loopback",
+            Shape::Boolean,
+            "take addresses of this machine, and plain `http` to them; default false",
+        ),
+        optional(
+            "ca",
+            Shape::Text,
+            "PEM file with the only authorities to trust; default: the machine's",
+        ),
+        optional(
+            "refresh",
+            Shape::Duration,
+            "how often the set is fetched; default `5m`, which a longer `max-age` may move, `60s` to `1h`",
+        ),
+        optional(
+            "stale",
+            Shape::Duration,
+            "how long keys serve after they were last fetched; default `1h`, `60s` to `24h`",
+        ),
+        optional(
+            "connect_timeout",
+            Shape::Duration,
+            "for a connection; default `3s`, at most `10s`",
+        ),
+        optional(
+            "timeout",
+            Shape::Duration,
+            "for a whole fetch; default `5s`, at most `30s`",
         ),
     ],
+    later: &[],
 };
 
 /// One of `issuers[].grants`.

@@ -3,8 +3,7 @@
 use super::Scene;
 use crate::a2a::strict_json::Value;
 use crate::identity::fault::{self, TokenFault};
-use crate::identity::issuer::{Algorithm, Profile, Typ};
-use crate::identity::keys::KeySet;
+use crate::identity::issuer::{Algorithm, IssuerConfig, Profile, Typ};
 use crate::identity::kind;
 use crate::identity::profile::Marker;
 
@@ -127,6 +126,18 @@ fn wanted(marker: &Marker, shown: impl Fn(&str) -> String) -> String {
     }
 }
 
+/// What to do where the keys may be old ones.
+fn renew(config: Option<&IssuerConfig>) -> &'static str {
+    match config.and_then(|c| c.keys.remote()) {
+        Some(_) => {
+            "the gateway finds new keys when it refreshes; those that are not usable are in its log and metrics"
+        }
+        None => {
+            "put its present JWKS into the key file, and see `portcullis check` for keys that are not usable"
+        }
+    }
+}
+
 /// What is wrong and how to mend it.
 pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
     let head = |name: &str| shown(scene.token.and_then(|t| t.header.get(name)));
@@ -134,6 +145,7 @@ pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
     let config = scene.entry.map(|entry| &*entry.config);
     let leeway = config.map_or(0, |c| c.leeway);
     let now = scene.now;
+    let keys = scene.entry.and_then(|entry| entry.keys.current());
     match fault {
         fault::TOO_LONG => "the token is longer than 8192 characters; have the issuer put fewer claims into it".into(),
         fault::NOT_THREE_SEGMENTS => "it is not three segments with dots between (a compact JWS); encrypted tokens and opaque tokens are not read here".into(),
@@ -144,8 +156,9 @@ pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
         fault::TOO_MANY_CLAIMS => "there are more than 200 claims".into(),
         fault::ARRAY_TOO_LONG => "an array has more than 1024 elements".into(),
         fault::BAD_SIGNATURE => format!(
-            "the signature is not one of the key {} in the key file; if the issuer changed its keys, put its present JWKS there",
-            head("kid")
+            "the signature is not one of the key {}; if the issuer changed its keys under that name, {}",
+            head("kid"),
+            renew(config)
         ),
         fault::CONTROL_CHARACTER => "a name in it (`iss`, `sub`, `aud`, `jti`, a client, an actor) holds a control character".into(),
         fault::NO_ALG => "the header has no `alg`".into(),
@@ -176,13 +189,17 @@ pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
         fault::NESTED => "the header has `cty`: a token within a token is not read".into(),
         fault::HEADER_TYPE => "a header member has the wrong type (`alg`, `typ`, `kid`, `x5t` are strings)".into(),
         fault::REPLICATED_CLAIM => "the header repeats a claim with another value".into(),
-        fault::KEYS_UNAVAILABLE => "the issuer's key file cannot be used; run `portcullis check`".into(),
+        fault::KEYS_UNAVAILABLE => match config.and_then(|c| c.keys.remote()) {
+            Some(_) => "the issuer's keys could not be fetched; until they are, its tokens get 503".into(),
+            None => "the issuer's key file cannot be used; run `portcullis check`".into(),
+        },
         fault::UNKNOWN_KID => format!(
-            "no usable key of this issuer is named {}; it has {}; put the issuer's present JWKS into the key file, and see `portcullis check` for keys that are not usable",
+            "no usable key of this issuer is named {}; it has {}; {}",
             head("kid"),
             listed(
-                scene.entry.iter().filter_map(|e| e.keys.as_ref()).flat_map(KeySet::keys).filter_map(|k| k.kid.as_deref())
-            )
+                keys.iter().flat_map(|keys| keys.keys()).filter_map(|k| k.kid.as_deref())
+            ),
+            renew(config)
         ),
         fault::ALG_OF_KEY => format!(
             "the header's `alg` is {}, the key {} is for another algorithm; one key has one",

@@ -138,7 +138,7 @@ pub enum FetchFailureKind {
 
 impl FetchFailureKind {
     /// The HTTP status that came, if one did.
-    pub(super) fn status(&self) -> Option<u16> {
+    pub fn status(&self) -> Option<u16> {
         match self {
             FetchFailureKind::Status(status) | FetchFailureKind::Redirected(status) => {
                 Some(*status)

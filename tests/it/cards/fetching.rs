@@ -1,7 +1,7 @@
 //! The fetcher against raw servers on loopback.
 
-use portcullis::adapters::card_fetch::CardFetcher;
 use portcullis::adapters::clock::SystemClock;
+use portcullis::adapters::fetch::cards::CardFetcher;
 use portcullis::adapters::random::SystemRandom;
 use portcullis::pipeline::RequestId;
 use portcullis::pipeline::cards::{CardSource, CardTarget, FetchFailureKind, FetchOutcome, Known};

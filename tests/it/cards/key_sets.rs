@@ -4,7 +4,7 @@ use super::fetching::{id, reply};
 use crate::support::loopback;
 use crate::support::pki::Authority;
 use bytes::Bytes;
-use portcullis::adapters::card_fetch::CardFetcher;
+use portcullis::adapters::fetch::cards::CardFetcher;
 use portcullis::pipeline::cards::{CardSource, FetchFailureKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -21,10 +21,70 @@ const LATER: [(&str, &str, &str); 7] = [
 ];
 
 /// Rules that are tested by something else than a case, and by what.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 24] = [
     (
         "IS-3",
         "shared_keys_are_told, and the configuration's golden cases",
+    ),
+    (
+        "LC-1",
+        "issuer_keys::fetching::lc_1_to_5_every_misbehaviour_has_its_reason_and_gives_no_keys",
+    ),
+    (
+        "LC-3",
+        "issuer_keys::fetching::lc_1_to_5_every_misbehaviour_has_its_reason_and_gives_no_keys",
+    ),
+    (
+        "LC-4",
+        "issuer_keys::fetching::lc_4_addresses_are_judged_where_names_lead_and_where_literals_stand",
+    ),
+    (
+        "LC-5",
+        "issuer_keys::fetching::lc_5_a_set_comes_from_where_the_issuers_metadata_says",
+    ),
+    (
+        "LC-6",
+        "lifecycle::lc_6_refreshes_follow_the_configured_pause_and_max_age_within_its_range",
+    ),
+    (
+        "LC-7",
+        "issuer_keys::lifecycle::lc_7_a_known_key_never_waits_and_an_unknown_one_at_most_a_second",
+    ),
+    (
+        "LC-9",
+        "issuer_keys::lifecycle::lc_9_only_a_token_that_would_pass_otherwise_causes_a_fetch",
+    ),
+    (
+        "LC-10",
+        "issuer_keys::outages::lc_10_a_set_serves_an_hour_after_it_was_fetched_and_not_a_second_longer",
+    ),
+    (
+        "LC-11",
+        "issuer_keys::lifecycle::lc_12_an_empty_set_is_taken_at_its_word",
+    ),
+    (
+        "LC-12",
+        "issuer_keys::outages::lc_12_what_is_no_set_changes_nothing",
+    ),
+    (
+        "LC-13",
+        "issuer_keys::outages::lc_13_a_gateway_starts_without_an_issuer_and_recovers",
+    ),
+    (
+        "LC-14",
+        "issuer_keys::lifecycle::lc_14_a_new_key_under_an_old_name_replaces_it",
+    ),
+    (
+        "LC-15",
+        "issuer_keys::outages::lc_15_key_files_go_by_the_same_rules",
+    ),
+    (
+        "LC-17",
+        "issuer_keys::outages::lc_13_a_gateway_starts_without_an_issuer_and_recovers",
+    ),
+    (
+        "CA-4",
+        "issuer_keys::lifecycle::lc_14_a_new_key_under_an_old_name_replaces_it",
     ),
     ("IS-5", "cache::an_owner_is_issuer_and_subject"),
     ("IS-6", "cache::an_owner_is_issuer_and_subject"),
@@ -36,7 +96,7 @@ const ELSEWHERE: [(&str, &str); 9] = [
     ("LG-2", "cache::a_hit_is_the_same_caller"),
 ];
 
-const RULES: [(&str, &[u8]); 9] = [
+const RULES: [(&str, &[u8]); 10] = [
     ("TR", &[1, 2, 3, 4, 5, 6, 7, 8, 10, 13]),
     ("FM", &[1, 2, 3, 4, 5, 6, 7]),
     ("HD", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
@@ -44,7 +104,11 @@ const RULES: [(&str, &[u8]); 9] = [
     ("IS", &[1, 2, 3, 4, 5, 6, 7]),
     ("CL", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]),
     ("SC", &[1, 6, 7, 10]),
-    ("CA", &[1, 2, 3, 5]),
+    (
+        "LC",
+        &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17],
+    ),
+    ("CA", &[1, 2, 3, 4, 5]),
     ("GR", &[1, 2, 3, 4, 5, 6, 7, 8]),
 ];
 

@@ -2,7 +2,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis::identity::issuer::{
-    Algorithm, Grant, GrantForm, GrantMark, IgnoredHeader, IssuerConfig, KeyFile, Profile, Typ,
+    Algorithm, Grant, GrantForm, GrantMark, IgnoredHeader, IssuerConfig, KeyFile, KeyOrigin,
+    Profile, Typ,
 };
 use portcullis::identity::{Issuers, Principal, TokenFault, accept, transport};
 use portcullis::identity::{fault, transport::Presented};
@@ -188,10 +189,10 @@ pub fn strict(name: &str, issuer: &str, jwks: Box<[u8]>) -> IssuerConfig {
         name: name.into(),
         issuer: issuer.into(),
         audiences: vec![AUDIENCE.into()],
-        keys: KeyFile {
+        keys: KeyOrigin::File(KeyFile {
             path: "jwks.json".into(),
             content: jwks,
-        },
+        }),
         profile: Profile::Strict,
         algorithms: Algorithm::DEFAULT.to_vec(),
         rsa_alg: Algorithm::Rs256,

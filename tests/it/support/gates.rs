@@ -91,6 +91,7 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         journal,
         metrics: Arc::new(Metrics::new().unwrap()),
         keys: None,
+        issuer_source: Arc::new(portcullis::pipeline::issuer_keys::Nowhere),
         instance: "test".into(),
     };
     Arc::new(Gate::new(ports, snapshot))

@@ -47,6 +47,15 @@ impl Gateway {
 
     /// From a gateway file and others beside it.
     pub fn start_with(setup: Setup<'_>) -> Gateway {
+        let nowhere = Arc::new(portcullis::pipeline::issuer_keys::Nowhere);
+        Gateway::start_trusting(setup, nowhere)
+    }
+
+    /// The same, with issuers whose keys come from `issuer_source`.
+    pub fn start_trusting(
+        setup: Setup<'_>,
+        issuer_source: Arc<dyn portcullis::pipeline::issuer_keys::IssuerSource>,
+    ) -> Gateway {
         let public = bind(loopback()).unwrap();
         let admin = bind(loopback()).unwrap();
         let address = public.address;
@@ -63,6 +72,7 @@ impl Gateway {
         let ttl = loaded.snapshot.ownership.ttl;
         let outside = Outside {
             resolver: Arc::new(FakeResolver),
+            issuer_source,
             ownership: Arc::new(MemoryStore::new(clock.clone(), ttl, MAX_ENTRIES)),
             clock,
             random: Arc::new(SystemRandom),

@@ -14,6 +14,7 @@ pub mod h2_agent;
 pub mod h2_client;
 pub mod http1;
 pub mod issuer;
+pub mod issuer_stub;
 pub mod memory_journal;
 pub mod pki;
 pub mod process;

@@ -1,18 +1,17 @@
 //! Fetches Agent Cards over HTTP/1.1, for ourselves and never for a caller.
 
+use super::exchange::{classify, coding, decoded, document, plain_mannered, read_body};
 use crate::pipeline::RequestId;
 use crate::pipeline::cards::{
     CardSource, CardTarget, CardTls, FetchFailure, FetchFailureKind, FetchOutcome, Known,
 };
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
-use flate2::read::GzDecoder;
+use bytes::Bytes;
 use http::StatusCode;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, HOST, IF_NONE_MATCH};
+use http::header::{ACCEPT, ACCEPT_ENCODING, ETAG, HOST, IF_NONE_MATCH};
+use reqwest::Client;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, ClientBuilder, Response, redirect, retry};
 use rustls::{ClientConfig, RootCertStore};
-use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,7 +152,7 @@ impl CardFetcher {
         let coding = coding(&response)?;
         let etag = response.headers().get(ETAG);
         let etag = etag.and_then(|etag| etag.to_str().ok()).map(Box::from);
-        let body = decoded(coding, read_body(response).await?)?;
+        let body = decoded(coding, read_body(response, MAX_CARD).await?, MAX_CARD)?;
         Ok(Some(FetchOutcome::Fetched {
             body,
             etag,
@@ -196,81 +195,9 @@ impl CardSource for CardFetcher {
             .https_only(true)
             .build()
             .map_err(|_| FetchFailureKind::Unreachable)?;
-        let request = client
-            .get(url)
-            .header("Portcullis-Purpose", "keys")
-            .header("Portcullis-Request-Id", request_id.as_str())
-            .header(ACCEPT, "application/json")
-            .header(ACCEPT_ENCODING, "identity");
-        let response = request.send().await.map_err(|error| classify(&error))?;
-        match response.status() {
-            StatusCode::OK => {}
-            status if status.is_redirection() => {
-                return Err(FetchFailureKind::Redirected(status.as_u16()));
-            }
-            status => return Err(FetchFailureKind::Status(status.as_u16())),
-        }
-        let coding = coding(&response)?;
-        decoded(coding, read_body(response).await?)
+        let fetched = document(&client, url, request_id, MAX_CARD).await;
+        fetched.map(|set| set.body).map_err(|none| none.kind())
     }
-}
-
-/// How a body is encoded.
-#[derive(Debug, Clone, Copy)]
-enum Coding {
-    Identity,
-    Gzip,
-}
-
-/// Some servers compress whatever is asked for (FC-15). More than one coding, or another one, is
-/// refused.
-fn coding(response: &Response) -> Result<Coding, FetchFailureKind> {
-    let mut codings = response.headers().get_all(CONTENT_ENCODING).iter();
-    let coding = match codings.next().map(|coding| coding.as_bytes().trim_ascii()) {
-        None => Coding::Identity,
-        Some(name) if name.eq_ignore_ascii_case(b"identity") => Coding::Identity,
-        Some(name) if name.eq_ignore_ascii_case(b"gzip") => Coding::Gzip,
-        Some(_) => return Err(FetchFailureKind::Encoded),
-    };
-    match codings.next() {
-        None => Ok(coding),
-        Some(_) => Err(FetchFailureKind::Encoded),
-    }
-}
-
-/// The body itself, with the same bound as one that came plain.
-fn decoded(coding: Coding, body: Bytes) -> Result<Bytes, FetchFailureKind> {
-    match coding {
-        Coding::Identity => Ok(body),
-        Coding::Gzip => {
-            let mut plain = Vec::new();
-            let mut reader = GzDecoder::new(&*body).take(MAX_CARD as u64 + 1);
-            reader
-                .read_to_end(&mut plain)
-                .map_err(|_| FetchFailureKind::Broken)?;
-            match plain.len() > MAX_CARD {
-                true => Err(FetchFailureKind::TooLarge),
-                false => Ok(plain.into()),
-            }
-        }
-    }
-}
-
-/// A client that does nothing by itself.
-fn plain_mannered(tls: Option<ClientConfig>, connect: Duration, total: Duration) -> ClientBuilder {
-    let builder = match tls {
-        Some(tls) => Client::builder().tls_backend_preconfigured(tls),
-        None => Client::builder(),
-    };
-    builder
-        .http1_only()
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .referer(false)
-        .pool_max_idle_per_host(0)
-        .connect_timeout(connect)
-        .timeout(total)
 }
 
 /// Where an agent is, whatever its certificate calls it.
@@ -285,29 +212,4 @@ impl Resolve for Whereabouts {
             Ok(addresses)
         })
     }
-}
-
-fn classify(error: &reqwest::Error) -> FetchFailureKind {
-    if error.is_timeout() {
-        FetchFailureKind::TimedOut
-    } else if error.is_connect() {
-        FetchFailureKind::Unreachable
-    } else {
-        FetchFailureKind::Broken
-    }
-}
-
-async fn read_body(mut response: Response) -> Result<Bytes, FetchFailureKind> {
-    let announced = response.content_length().unwrap_or(0);
-    if usize::try_from(announced).map_or(true, |length| length > MAX_CARD) {
-        return Err(FetchFailureKind::TooLarge);
-    }
-    let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| classify(&error))? {
-        if body.len() + chunk.len() > MAX_CARD {
-            return Err(FetchFailureKind::TooLarge);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body.freeze())
 }

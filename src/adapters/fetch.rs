@@ -1,0 +1,5 @@
+//! What the gateway fetches over HTTP for itself, and never for a caller.
+
+pub mod cards;
+mod exchange;
+pub mod keys;
