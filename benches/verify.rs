@@ -33,9 +33,11 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
         journal: outside.journal,
         ownership: outside.ownership,
         resolver: outside.resolver,
+        introspector: outside.introspector,
         metrics: Arc::new(Metrics::new()?),
         keys: None,
         issuer_source: outside.issuer_source,
+        revoked: Vec::new(),
         instance: outside.instance,
     };
     let gate = Gate::new(ports, fixture.snapshot);

@@ -7,8 +7,10 @@
 
 pub mod clock;
 pub mod fetch;
+pub mod introspection;
 pub mod journal;
 pub mod key_files;
 pub mod ownership_memory;
 pub mod random;
 pub mod resolver;
+pub mod revocation_file;

@@ -63,6 +63,10 @@ pub struct AdminReply {
     pub content_type: &'static str,
     /// Methods for an `Allow` header, with status 405 only.
     pub allow: Option<&'static str>,
+    /// The challenge of a refused token.
+    pub challenge: Option<String>,
+    /// Seconds after which it may be tried again.
+    pub retry_after: Option<u32>,
     /// Body; the caller leaves it out for HEAD and keeps its length.
     pub body: String,
 }
@@ -113,6 +117,8 @@ fn ready(view: &HealthView<'_>) -> AdminReply {
         status: if ready { 200 } else { 503 },
         content_type: "application/json",
         allow: None,
+        challenge: None,
+        retry_after: None,
         // Strings and numbers always serialise; should that change, the status still tells.
         body: body.unwrap_or_default() + "\n",
     }
@@ -123,6 +129,8 @@ fn metrics(view: &HealthView<'_>) -> AdminReply {
         status: 200,
         content_type: crate::pipeline::metrics::CONTENT_TYPE,
         allow: None,
+        challenge: None,
+        retry_after: None,
         body: (view.metrics)(),
     }
 }
@@ -132,6 +140,8 @@ fn plain(status: u16, body: &str) -> AdminReply {
         status,
         content_type: "text/plain; charset=utf-8",
         allow: None,
+        challenge: None,
+        retry_after: None,
         body: body.to_owned(),
     }
 }

@@ -4,12 +4,16 @@
 //! the only place that makes adapters. Invariants: exit codes are 0 yes, 1 no, 2 usage, 3 invalid
 //! input, 4 tests failed, 5 integrity; no secret is printed. Start reading at [`main`].
 
+mod admin_client;
 mod check;
 mod demo;
 pub mod demo_agent;
 pub mod dev_issuer;
 mod log;
+mod operators;
 mod probe;
+mod reload;
+mod revoke;
 mod run;
 mod schema;
 pub mod server;
@@ -49,6 +53,10 @@ enum Command {
     Check(check::Arguments),
     /// Try to reach an agent past the gateway, and say whether the way is closed
     Probe(probe::Arguments),
+    /// Have a running gateway refuse tokens before they expire
+    Revoke(Box<revoke::Arguments>),
+    /// Have a running gateway look at its files
+    Reload(reload::Arguments),
     /// Print the JSON Schema of a file format
     Schema(schema::Arguments),
     /// Make and look into tokens, for development
@@ -75,6 +83,8 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Probe(arguments) => probe::run(&arguments),
+        Command::Revoke(arguments) => revoke::run(*arguments),
+        Command::Reload(arguments) => reload::run(&arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Token(arguments) => token::run(*arguments),
     })

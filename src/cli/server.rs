@@ -2,22 +2,26 @@
 //!
 //! `run` starts one, `demo` and tests start theirs the same way.
 
+use super::operators::{Operators, by_address, by_socket};
 use super::upkeep::{self, CardRefresh};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::fetch::cards::{CardFetcher, CardFetcherError};
 use crate::adapters::fetch::keys::KeyFetcher;
+use crate::adapters::introspection::IntrospectionClient;
 use crate::adapters::journal::{FileJournal, OpenError, Settings};
 use crate::adapters::key_files::{KeyFileError, open};
 use crate::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use crate::adapters::random::SystemRandom;
 use crate::adapters::resolver::SystemResolver;
-use crate::admin::health::{Cause, HealthView, Reason, is_ready, respond};
+use crate::adapters::revocation_file::{RevocationFile, RevocationFileError};
+use crate::admin::api::{Api, MAX_BODY};
+use crate::admin::health::{Cause, Reason, is_ready};
 use crate::config::check::Loaded;
 use crate::config::snapshot::Snapshot;
 use crate::config::watch::Reloader;
 use crate::identity::KeySource;
-use crate::pipeline::cards::CardNoticeKind;
 use crate::pipeline::gate::Ports;
+use crate::pipeline::introspection::Introspector;
 use crate::pipeline::issuer_keys::{IssuerSource, KeySlot};
 use crate::pipeline::metrics::Metrics;
 use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random, Resolver};
@@ -25,7 +29,8 @@ use crate::pipeline::{Gate, Live, OwnKeys};
 use crate::proxy::door::Door;
 use crate::proxy::limits::Connections;
 use crate::proxy::listen::{Bound, bind};
-use crate::proxy::plain::{Plain, PlainReply, Respond};
+use crate::proxy::plain::Plain;
+use crate::proxy::socket::{SocketFile, bind_socket};
 use crate::proxy::{App, Links, Stopping};
 use std::fmt;
 use std::io;
@@ -43,6 +48,10 @@ pub enum StartError {
     Bind(SocketAddr, io::Error),
     /// The journal cannot be opened.
     Journal(OpenError),
+    /// The admin socket cannot be bound.
+    Socket(PathBuf, io::Error),
+    /// What operators have revoked is not known.
+    Revocations(RevocationFileError),
     /// The client for cards cannot be made.
     Cards(CardFetcherError),
     /// A key of ours is not there.
@@ -60,6 +69,12 @@ impl fmt::Display for StartError {
                 f,
                 "cannot listen on {address}: {error}; choose another `bind`, or stop what uses it"
             ),
+            StartError::Socket(path, error) => write!(
+                f,
+                "cannot listen on the socket `{}`: {error}; choose another `admin.socket`, or stop what uses it",
+                path.display()
+            ),
+            StartError::Revocations(error) => error.fmt(f),
             StartError::Journal(error) => error.fmt(f),
             StartError::Cards(error) => error.fmt(f),
             StartError::Keys(error) => error.fmt(f),
@@ -112,6 +127,8 @@ pub struct Outside {
     pub resolver: Arc<dyn Resolver>,
     /// Where the keys of issuers come from.
     pub issuer_source: Arc<dyn IssuerSource>,
+    /// Asks issuers about tokens.
+    pub introspector: Arc<dyn Introspector>,
     /// This process in records.
     pub instance: Box<str>,
 }
@@ -140,6 +157,7 @@ impl Outside {
                 ownership: Arc::new(MemoryStore::new(clock, snapshot.ownership.ttl, MAX_ENTRIES)),
                 resolver: Arc::new(SystemResolver),
                 issuer_source: Arc::new(KeyFetcher::new(Arc::new(SystemResolver))),
+                introspector: Arc::new(IntrospectionClient::default()),
                 instance,
             },
             journal,
@@ -176,6 +194,8 @@ pub struct Server {
     /// Operators are answered until the last caller has gone.
     stop_admin: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
+    /// The admin socket's name, taken away with the server.
+    socket: Option<SocketFile>,
 }
 
 impl Server {
@@ -196,17 +216,34 @@ impl Server {
             ownership,
             resolver,
             issuer_source,
+            introspector,
             instance,
         } = outside;
         let keys = own_keys(&loaded.snapshot).map_err(StartError::Keys)?;
+        let (kept, revoked) = match &loaded.snapshot.revocation.state {
+            Some(state) => {
+                let opened = RevocationFile::open(state).map_err(StartError::Revocations)?;
+                (Some(opened.0), opened.1)
+            }
+            None => (None, Vec::new()),
+        };
+        let socket = match &loaded.snapshot.admin.socket {
+            Some(path) => {
+                let bound = bind_socket(path);
+                Some(bound.map_err(|error| StartError::Socket(path.clone(), error))?)
+            }
+            None => None,
+        };
         let ports = Ports {
             keys,
+            revoked,
             clock,
             random,
             journal,
             ownership,
             resolver,
             issuer_source,
+            introspector,
             metrics: Arc::new(metrics),
             instance,
         };
@@ -250,13 +287,22 @@ impl Server {
         }
         let admin = sockets.admin.address;
         let refresh = CardRefresh::new(gate.clone(), Arc::new(fetcher));
-        tasks.push(sockets.admin.serve_plain(
-            Plain::new(
-                operators(gate.clone(), stopping.clone(), broken.clone()),
-                admin.ip().is_loopback(),
-            ),
-            admin_stopped,
-        ));
+        let operators = Arc::new(Operators {
+            api: Api::new(gate.clone(), kept),
+            gate: gate.clone(),
+            stopping: stopping.clone(),
+            broken: broken.clone(),
+        });
+        let loopback = admin.ip().is_loopback();
+        let answers = by_address(operators.clone(), loopback);
+        let plain = Plain::new(answers, MAX_BODY, loopback);
+        tasks.push(sockets.admin.serve_plain(plain, admin_stopped.clone()));
+        let socket = socket.map(|socket| {
+            let plain = Plain::new(by_socket(operators), MAX_BODY, true);
+            let (task, file) = socket.serve_plain(plain, admin_stopped);
+            tasks.push(task);
+            file
+        });
         tasks.push(tokio::spawn(upkeep::run(
             gate.clone(),
             refresh,
@@ -272,6 +318,7 @@ impl Server {
             stop,
             stop_admin,
             tasks,
+            socket,
         })
     }
 
@@ -293,6 +340,7 @@ impl Server {
             task.abort();
             let _ = task.await;
         }
+        self.socket = None;
         self.gate.record_strangers(true);
         drained
     }
@@ -312,7 +360,7 @@ impl Drop for Server {
 }
 
 /// What keeps the gateway from being ready, or should be looked at.
-fn reasons(gate: &Gate, stopping: &Stopping, broken: &upkeep::Broken) -> Vec<Reason> {
+pub(super) fn reasons(gate: &Gate, stopping: &Stopping, broken: &upkeep::Broken) -> Vec<Reason> {
     let live = gate.live();
     let mut reasons = Vec::new();
     if stopping.ordered() {
@@ -360,7 +408,8 @@ fn issuers(gate: &Gate, live: &Live) -> Vec<Reason> {
     reasons
 }
 
-fn show_issuer_keys(gate: &Gate, live: &Live) {
+/// Puts the state of issuers' keys into the metrics.
+pub(super) fn show_issuer_keys(gate: &Gate, live: &Live) {
     for slot in &live.issuer_keys {
         let name = slot.name();
         let file = (!slot.is_remote()).then(|| gate.files_age());
@@ -372,38 +421,6 @@ fn show_issuer_keys(gate: &Gate, live: &Live) {
         let shared = gate.issuer_keys.sharing(slot.name()).len();
         gate.metrics.set_issuer_keys_shared(name, shared);
     }
-}
-
-fn operators(gate: Arc<Gate>, stopping: Stopping, broken: upkeep::Broken) -> Arc<Respond> {
-    Arc::new(move |method: &str, path: &str| {
-        let live = gate.live();
-        gate.metrics
-            .set_journal_trouble(gate.journal.trouble().is_some());
-        let reasons = reasons(&gate, &stopping, &broken);
-        let metrics = || {
-            for (agent, metrics) in live.snapshot.agents.iter().zip(&live.agents) {
-                let notices = live.cards.notices_of(agent.index);
-                for label in CardNoticeKind::LABELS {
-                    let count = notices.iter().filter(|n| n.label() == label).count();
-                    metrics.set_card_drift(label, count);
-                }
-            }
-            show_issuer_keys(&gate, &live);
-            gate.metrics.render()
-        };
-        let view = HealthView {
-            reasons: &reasons,
-            generation: live.snapshot.generation,
-            metrics: &metrics,
-        };
-        let reply = respond(path, method, &view);
-        PlainReply {
-            status: reply.status,
-            content_type: reply.content_type,
-            allow: reply.allow,
-            body: reply.body,
-        }
-    })
 }
 
 fn reason(what: Cause, name: &str, why: String) -> Reason {

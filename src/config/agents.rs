@@ -154,6 +154,7 @@ fn one(
             .get("backend_paths")
             .map(|v| backend_paths(&v))
             .unwrap_or_default(),
+        one_time: flag("one_time", false),
         deny_status: fields.get("deny_status").map_or(403, |v| deny_status(&v)),
         reply_guard: flag("reply_guard", true),
         also_origins: fields

@@ -121,12 +121,22 @@ impl Capture {
             let client_ca = listener.get("client_ca").and_then(|ca| ca.get("file"));
             others.extend(client_ca.and_then(text));
         }
+        for issuer in elements(document.root.get("issuers")) {
+            let asked = issuer.get("introspection");
+            let tls = asked.and_then(|a| a.get("tls"));
+            others.extend(tls.and_then(|tls| tls.get("ca")).and_then(text));
+            others.extend(pair_files(tls.and_then(|tls| tls.get("client"))));
+        }
+        let denylists = document.root.get("revocation").and_then(|r| r.get("files"));
+        others.extend(elements(denylists).filter_map(text));
         for agent in elements(document.root.get("agents")) {
             let tls = agent.get("backend").and_then(|b| b.get("tls"));
             others.extend(tls.and_then(|tls| tls.get("ca")).and_then(text));
             others.extend(pair_files(tls.and_then(|tls| tls.get("client"))));
         }
-        let secrets = elements(document.root.get("agents")).filter_map(identity_secret);
+        let secrets = elements(document.root.get("agents"))
+            .filter_map(identity_secret)
+            .chain(elements(document.root.get("issuers")).filter_map(client_secret));
         let (mut variables, mut files) = (Vec::new(), Vec::new());
         for secret in secrets {
             let named = text(secret);
@@ -204,6 +214,11 @@ fn add(context: &mut Context, path: &Path, content: &Content) {
 fn add_framed(context: &mut Context, bytes: &[u8]) {
     context.update(&(bytes.len() as u64).to_be_bytes());
     context.update(bytes);
+}
+
+/// The secret by which an issuer knows us.
+fn client_secret(issuer: &Node) -> Option<&Node> {
+    issuer.get("introspection")?.get("client_secret")
 }
 
 fn elements(node: Option<&Node>) -> impl Iterator<Item = &Node> {

@@ -8,7 +8,7 @@ use super::document;
 use super::policies::PolicyFiles;
 use super::route::Routes;
 use super::snapshot::{Admin, Audit, Durability, Listener, Ownership, SigningKeys, Snapshot};
-use super::{agents, cards, issuers, listeners, ownership, policies, secrets};
+use super::{agents, cards, issuers, listeners, ownership, policies, revocation, secrets};
 use crate::source::tree::clip;
 use crate::source::{Kind, Problems, Value, Walker, codes};
 use std::collections::HashMap;
@@ -35,6 +35,8 @@ pub struct Running {
     ownership: Ownership,
     audit: Audit,
     keys: SigningKeys,
+    socket: Option<PathBuf>,
+    revocation_state: Option<PathBuf>,
 }
 
 impl From<&Snapshot> for Running {
@@ -45,6 +47,8 @@ impl From<&Snapshot> for Running {
             ownership: snapshot.ownership,
             audit: snapshot.audit.clone(),
             keys: snapshot.keys.clone(),
+            socket: snapshot.admin.socket.clone(),
+            revocation_state: snapshot.revocation.state.clone(),
         }
     }
 }
@@ -73,8 +77,9 @@ pub fn compile(
         generation,
         running,
     };
-    let (mut snapshot, files) = reader.gateway(&walker.root());
+    let (mut snapshot, files, of_denylists) = reader.gateway(&walker.root());
     let mut problems = walker.into_problems();
+    problems.extend(of_denylists);
     let complete = !problems.has_errors();
     let (policy, found) = files.compile(snapshot.as_ref(), complete);
     problems.extend(found);
@@ -97,8 +102,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The snapshot, still without its rules, and the policy files that they come from.
-    fn gateway(&self, root: &Value<'_, '_>) -> (Option<Snapshot>, PolicyFiles) {
+    /// The snapshot, still without its rules, the policy files that they come from, and the
+    /// problems of the denylists.
+    fn gateway(&self, root: &Value<'_, '_>) -> (Option<Snapshot>, PolicyFiles, Problems) {
         root.each_text(&mut |value, text| {
             if secrets::is_secret(value.path()) {
                 secrets::keep(value, text);
@@ -111,14 +117,15 @@ impl Reader<'_> {
             }
         });
         let Some(fields) = root.fields(&document::GATEWAY) else {
-            return (None, PolicyFiles::default());
+            return (None, PolicyFiles::default(), Problems::default());
         };
         if let Some(version) = fields.get("version") {
             version_1(&version);
         }
-        let issuers = fields
+        let (issuers, introspection) = fields
             .get("issuers")
-            .map(|v| issuers::read(&v, self.capture));
+            .map(|v| issuers::read(&v, self.capture))
+            .unzip();
         if issuers.is_none() {
             root.warn(
                 codes::NO_ISSUER,
@@ -163,6 +170,16 @@ impl Reader<'_> {
         if self.running.is_some_and(|r| r.ownership != ownership) {
             restart(place.as_ref().unwrap_or(root), "how long ids are kept");
         }
+        let place = fields.get("revocation");
+        let trusted = issuers.as_deref().unwrap_or_default();
+        let (revocation, of_denylists) = place
+            .as_ref()
+            .map(|v| revocation::read(v, self.capture, trusted))
+            .unwrap_or_default();
+        let state = |r: &Running| r.revocation_state != revocation.state;
+        if self.running.is_some_and(state) {
+            restart(place.as_ref().unwrap_or(root), "the file of revocations");
+        }
         let audit = fields.get("audit").and_then(|v| self.audit(&v));
         if let (Some(running), Some(value)) = (self.running, fields.get("listeners"))
             && !listeners
@@ -173,7 +190,7 @@ impl Reader<'_> {
             restart(&value, "listener addresses");
         }
         let Some(audit) = audit else {
-            return (None, policies);
+            return (None, policies, of_denylists);
         };
         let paths: Vec<PathBuf> = policies.files.iter().map(|p| p.path.clone()).collect();
         let snapshot = Snapshot {
@@ -184,14 +201,16 @@ impl Reader<'_> {
             routes: Routes::new(&agents),
             agents,
             issuers: issuers.unwrap_or_default(),
+            introspection: introspection.unwrap_or_default(),
             policies: std::mem::take(&mut policies.files),
             policy: Arc::default(),
             policy_names: std::mem::take(&mut policies.names),
+            revocation,
             ownership,
             audit,
             keys,
         };
-        (Some(snapshot), policies)
+        (Some(snapshot), policies, of_denylists)
     }
 
     fn admin(
@@ -202,6 +221,13 @@ impl Reader<'_> {
     ) -> Admin {
         let default = SocketAddr::from(([127, 0, 0, 1], 9901));
         let fields = value.as_ref().and_then(|v| v.fields(&document::ADMIN));
+        let socket = fields.as_ref().and_then(|f| f.get("socket"));
+        let path = socket.as_ref().and_then(|v| v.text());
+        let path = path.map(|path| self.capture.resolve(path));
+        if self.running.is_some_and(|r| r.socket != path) {
+            let place = socket.as_ref().or(value.as_ref()).unwrap_or(root);
+            restart(place, "the admin socket");
+        }
         let place = fields.and_then(|f| f.get("bind"));
         let bind = place
             .as_ref()
@@ -228,7 +254,7 @@ impl Reader<'_> {
         if self.running.is_some_and(|r| r.admin != bind) {
             restart(place, "the admin address");
         }
-        Admin { bind }
+        Admin { bind, socket: path }
     }
 
     fn audit(&self, value: &Value<'_, '_>) -> Option<Audit> {

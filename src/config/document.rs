@@ -5,12 +5,14 @@
 
 mod agent;
 mod issuer;
+mod revocation;
 mod transport;
 
 pub use agent::{
     AGENT, BACKEND_PATH, GRPC, INTERFACE, LIMITS, OWN_KEY, ROUTE, SKILL_FROM, TENANT, VERIFY,
 };
-pub use issuer::{CLAIM, GRANT, ISSUER, KEYS};
+pub use issuer::{CLAIM, GRANT, INTROSPECTION, ISSUER, KEYS};
+pub use revocation::{DENIAL, DENYLIST, REVOCATION};
 pub use transport::{
     BACKEND, BACKEND_TLS, CERTIFICATE, CLIENT_CA, CORS, IDENTITY, IDENTITY_HEADER, LISTENER,
     LISTENER_TLS,
@@ -53,6 +55,11 @@ pub static GATEWAY: Fields = Fields {
             "who may do what; without one every call is refused",
         ),
         optional(
+            "revocation",
+            Shape::Object(&REVOCATION),
+            "which tokens are refused before they expire",
+        ),
+        optional(
             "ownership",
             Shape::Object(&OWNERSHIP),
             "where it is kept whose task is whose; default: in memory",
@@ -84,12 +91,19 @@ pub static GATEWAY: Fields = Fields {
 pub static ADMIN: Fields = Fields {
     title: "admin",
     doc: "The listener for operators.",
-    fields: &[optional(
-        "bind",
-        Shape::Text,
-        "IP address and port; default `127.0.0.1:9901`; port 0 takes a free one",
-    )],
-    later: &[("socket", "use `bind` on a loopback address")],
+    fields: &[
+        optional(
+            "bind",
+            Shape::Text,
+            "IP address and port; default `127.0.0.1:9901`; port 0 takes a free one",
+        ),
+        optional(
+            "socket",
+            Shape::Text,
+            "Unix socket of the admin API, relative to this file, for this user only; default: none",
+        ),
+    ],
+    later: &[],
 };
 
 /// `policies`.

@@ -7,14 +7,16 @@ mod profile;
 
 use super::capture::Capture;
 use super::check::{list_of, name_of, seconds, unique, words};
-use super::{document, keys};
+use super::snapshot::Introspection;
+use super::{document, introspection, keys};
 use crate::identity::issuer::{IgnoredHeader, IssuerConfig, Profile};
 use crate::source::{Mapping, Value, codes};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use claims::{claims, grants};
-use instant::instant;
+pub(super) use instant::instant;
+pub(crate) use instant::parse_instant;
 use origin::origin;
 
 /// Longest `max_lifetime` in seconds (CL-6).
@@ -30,10 +32,14 @@ const IGNORED: [(&str, IgnoredHeader); 4] = [
 ];
 
 /// Reads all entries.
-pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<IssuerConfig>> {
+pub(super) fn read(
+    value: &Value<'_, '_>,
+    capture: &Capture,
+) -> (Vec<Arc<IssuerConfig>>, Vec<Option<Arc<Introspection>>>) {
     let mut names = HashMap::new();
     let mut issuers = HashMap::new();
     let mut read = Vec::new();
+    let mut introspections = Vec::new();
     let mut files = Vec::new();
     let mut shared = Vec::new();
     for entry in value.list().unwrap_or_default() {
@@ -51,7 +57,10 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<IssuerCo
                 "entry for issuer",
             );
         }
+        let asked = fields.get("introspection");
+        let asked = asked.and_then(|v| introspection::read(&v, capture));
         if let (Some(config), Some(keys)) = (one(&fields, capture), fields.get("keys")) {
+            introspections.push(asked);
             read.push(Arc::new(config));
             files.push(keys);
             shared.push(fields.get("shared_keys"));
@@ -59,7 +68,7 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> Vec<Arc<IssuerCo
     }
     profile::shared_keys(&read, &shared);
     keys::check(&read, &files);
-    read
+    (read, introspections)
 }
 
 fn one(fields: &Mapping<'_, '_>, capture: &Capture) -> Option<IssuerConfig> {

@@ -21,6 +21,7 @@ pub(super) fn variable(text: &str) -> Option<&str> {
 /// Whether the value at this path is a secret, the only place where a reference may stand.
 pub(super) fn is_secret(path: &str) -> bool {
     path.starts_with("agents[") && path.ends_with(".backend.identity.header.value")
+        || path.starts_with("issuers[") && path.ends_with(".introspection.client_secret")
 }
 
 /// A secret that stands in the file itself, which is an error, is not shown beside any other.
@@ -135,5 +136,7 @@ mod tests {
         assert!(is_secret("agents[12].backend.identity.header.value"));
         assert!(!is_secret("agents[12].backend.identity.header.name"));
         assert!(!is_secret("agents[0].backend.url"));
+        assert!(is_secret("issuers[0].introspection.client_secret"));
+        assert!(!is_secret("issuers[0].introspection.client_id"));
     }
 }

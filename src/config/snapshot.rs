@@ -5,6 +5,8 @@ pub use crate::a2a::card::Interface;
 pub use super::backend_identity::{BackendIdentity, Credential};
 use super::route::Routes;
 use crate::a2a::skill_rules::SkillRules;
+use crate::audit::redact::Secret;
+use crate::identity::Denial;
 use crate::identity::issuer::{Algorithm, IssuerConfig};
 use crate::identity::keys::KeySet;
 use crate::identity::resource::Resources;
@@ -31,12 +33,16 @@ pub struct Snapshot {
     pub routes: Routes,
     /// Trusted issuers, in file order.
     pub issuers: Vec<Arc<IssuerConfig>>,
+    /// How they are asked about tokens, in the same order; `None`: not at all.
+    pub introspection: Vec<Option<Arc<Introspection>>>,
     /// Policy files, in load order.
     pub policies: Vec<PolicyFile>,
     /// Their rules, compiled; without a policy file it denies everything.
     pub policy: Arc<PolicySet>,
     /// Policies that must be there: one that vanishes is an error.
     pub policy_names: Vec<Box<str>>,
+    /// What is revoked before it expires.
+    pub revocation: Revocation,
     /// The settings of the ownership store.
     pub ownership: Ownership,
     /// The journal's settings.
@@ -152,6 +158,8 @@ pub enum ClientCa {
 pub struct Admin {
     /// Where it listens; loopback by default.
     pub bind: SocketAddr,
+    /// The Unix socket of the admin API; `None`: there is none.
+    pub socket: Option<PathBuf>,
 }
 
 /// An agent we guard.
@@ -193,6 +201,8 @@ pub struct Agent {
     pub contexts: Contexts,
     /// Paths of the `backend` surface.
     pub backend_paths: Vec<BackendPath>,
+    /// Whether a token is good for one call only (RV-4).
+    pub one_time: bool,
     /// HTTP status of a policy refusal in JSON-RPC: 403, or 200 for clients that must see the body.
     pub deny_status: u16,
     /// Whether malformed replies are withheld.
@@ -367,6 +377,33 @@ pub struct Limits {
     pub connect_timeout: Duration,
     /// Longest time for which a write to the agent may be stuck.
     pub send_timeout: Duration,
+}
+
+/// How an issuer is asked about its tokens (RV-3).
+#[derive(Debug)]
+pub struct Introspection {
+    /// Its introspection endpoint, an `https` URL.
+    pub url: Box<str>,
+    /// What the issuer calls us; signed answers name it as their audience.
+    pub client_id: Box<str>,
+    /// How we show who we are; `None`: by our certificate.
+    pub secret: Option<Secret<Box<str>>>,
+    /// Whether only signed answers count (RFC 9701).
+    pub signed: bool,
+    /// How long a positive answer may be relied on; at most 30 s.
+    pub cache: Duration,
+    /// Whom we trust, and who we are.
+    pub tls: Arc<rustls::ClientConfig>,
+}
+
+/// What is revoked before it expires (RV-1).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Revocation {
+    /// The entries of the configured files.
+    pub listed: Arc<[Denial]>,
+    /// Where the entries that operators add are kept; `None`: none can be added. Changing it needs
+    /// a restart.
+    pub state: Option<PathBuf>,
 }
 
 /// The settings of the ownership store; changing them needs a restart.

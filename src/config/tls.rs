@@ -164,6 +164,11 @@ impl Trust {
         })
     }
 
+    /// For connections whose server is known by its URL.
+    pub(super) fn client(&self) -> Arc<ClientConfig> {
+        self.config.clone()
+    }
+
     /// For the origin with this host, a name or an IP literal: its certificate must be for that,
     /// or for the configured name.
     pub(super) fn towards(&self, host: &str) -> Arc<BackendTls> {
@@ -202,8 +207,8 @@ fn machine_authorities(place: &Value<'_, '_>) -> Option<RootCertStore> {
     if roots.is_empty() {
         place.error(
             codes::CERTIFICATE,
-            "this machine has no certificate authorities, so the agent's certificate cannot be verified",
-            "name the agent's own with `tls: {ca: FILE}`",
+            "this machine has no certificate authorities, so the server's certificate cannot be verified",
+            "name the server's own with `tls: {ca: FILE}`",
         );
         return None;
     }

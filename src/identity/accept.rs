@@ -10,6 +10,8 @@ use super::issuer::IssuerConfig;
 use super::keys::{EntryNote, Fixed, Key, KeySet, KeySetFault, KeySource};
 use super::token::Token;
 use super::{Principal, delegation, grants};
+use crate::a2a::strict_json::Value;
+use aws_lc_rs::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -86,7 +88,7 @@ pub(super) trait Refusals {
 }
 
 /// Stops at the first refusal.
-struct First;
+pub(super) struct First;
 
 impl Refusals for First {
     fn refuse(&mut self, fault: TokenFault) -> Result<(), TokenFault> {
@@ -163,6 +165,11 @@ impl Issuers {
     pub(super) fn chosen(&self, issuer: &str) -> Option<(usize, &Entry)> {
         let index = *self.by_issuer.get(issuer)?;
         self.entries.get(index).map(|entry| (index, entry))
+    }
+
+    /// The entry at a position.
+    pub(super) fn entry(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(index)
     }
 
     /// Every configured `iss`.
@@ -247,6 +254,7 @@ pub(super) fn judge<R: Refusals>(
         subject: claims.subject.into(),
         client: claims.client.map(Box::from),
         token_id: claims.token_id.map(Box::from),
+        session: payload.get("sid").and_then(Value::as_str).map(Box::from),
         scopes: grants::scopes(payload, config.profile.rules().scopes),
         grant: grants::reach(payload, config, !actors.is_empty()),
         actors,
@@ -259,7 +267,14 @@ pub(super) fn judge<R: Refusals>(
         not_before: claims.times.not_before,
         issued: claims.times.issued,
         key: thumbprint,
+        signing_input: sha256(token.signing_input.as_bytes()),
     })
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    hash
 }
 
 /// One lookup, one key, one algorithm (KY-1, KY-2, KY-5).

@@ -305,14 +305,14 @@ pub(super) fn has_control(text: &str) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Round {
+pub(super) enum Round {
     Up,
     Down,
 }
 
 /// CL-14: a positive number up to the year 9999. Read from its digits: a double would round the
 /// wrong way near whole seconds.
-fn numeric_date(number: &str, round: Round) -> Option<i64> {
+pub(super) fn numeric_date(number: &str, round: Round) -> Option<i64> {
     let (mantissa, exponent) = match number.find(['e', 'E']) {
         Some(at) => (&number[..at], number[at + 1..].parse::<i32>().ok()?),
         None => (number, 0),

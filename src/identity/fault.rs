@@ -26,7 +26,7 @@ pub enum Answer {
     InvalidRequest,
     /// 401 `invalid_token`; the same bytes whatever the reason.
     InvalidToken,
-    /// 503: the keys of a configured issuer are not there.
+    /// 503: something is not there that the judgement needs, such as an issuer's keys.
     Unavailable,
 }
 
@@ -65,6 +65,8 @@ faults! {
     }
     Unavailable {
         KEYS_UNAVAILABLE = "LC-10" "keys_unavailable";
+        INTROSPECTION_FAILED = "RV-3" "introspection_failed";
+        USED_TOKENS_FULL = "RV-4" "used_tokens_full";
     }
     InvalidToken {
         TOO_LONG = "TR-6" "token_too_long";
@@ -120,6 +122,16 @@ faults! {
         NOT_A_DATE = "CL-14" "not_a_date";
         CONSTRAINED = "SC-1" "cnf_not_enforceable";
         DPOP_SCHEME = "SC-7" "dpop_not_available";
+        REVOKED_TOKEN = "RV-1" "revoked_token";
+        REVOKED_SUBJECT = "RV-1" "revoked_subject";
+        REVOKED_CLIENT = "RV-1" "revoked_client";
+        REVOKED_SESSION = "RV-1" "revoked_session";
+        REVOKED_KEY = "RV-1" "revoked_key";
+        REVOKED_INPUT = "RV-2" "revoked_signing_input";
+        TOKEN_INACTIVE = "RV-3" "token_inactive";
+        INTROSPECTION_DIFFERS = "RV-3" "introspection_differs";
+        TOKEN_USED = "RV-4" "token_used";
+        USE_UNKNOWN = "RV-4" "issued_before_start";
         KEY_GONE = "CA-2" "key_gone";
         ACTOR = "GR-8" "actor_malformed";
         TOO_MANY_ACTORS = "GR-8" "actors_too_many";

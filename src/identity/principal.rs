@@ -52,6 +52,8 @@ pub struct Principal {
     pub client: Option<Box<str>>,
     /// `jti`, or what the profile names instead.
     pub token_id: Option<Box<str>>,
+    /// `sid`, where it is a string: only ever compared with the denylist (RV-1).
+    pub session: Option<Box<str>>,
     /// The pieces of `scope`, for the reserved name `scopes`.
     pub scopes: Vec<Box<str>>,
     /// Who acts for it, outermost first; empty without delegation. Only the first counts for
@@ -69,4 +71,6 @@ pub struct Principal {
     pub issued: Option<i64>,
     /// RFC 7638 thumbprint of the key that verified it.
     pub key: [u8; 32],
+    /// SHA-256 of the signing input, `header.payload` (RV-2).
+    pub signing_input: [u8; 32],
 }

@@ -3,6 +3,7 @@
 use super::authenticate::Verified;
 use super::locate::{Place, read_rules};
 use super::metrics::Phase;
+use super::one_time::{could_use, use_once};
 use super::relate::{Offered, Related, Unrelated, relate, release, unavailable};
 use super::skill::{Circumstances, resolve};
 use super::tenant::{TenantRefused, settle};
@@ -91,7 +92,7 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
     if verified.principal.grant.is_some_and(|grant| grant >= needs) {
         return match place {
             Place::NotReady(_) => Err(Rejection::unavailable("interfaces_unknown", RETRY)),
-            _ => Ok(()),
+            _ => could_use(recorder.gate(), &recorder.live, agent, verified),
         };
     }
     let rejection = Rejection::plain(Fault::InsufficientScope, "insufficient_scope");
@@ -334,14 +335,20 @@ async fn admitted(
         Ok(()) => screened(recorder, agent).await,
         refused => refused,
     };
-    let judged = judged.and_then(|()| put_in(recorder, asking, put));
+    let judged = judged.and_then(|()| {
+        let put = put_in(recorder, asking, put)?;
+        Ok((
+            put,
+            use_once(&gate, &recorder.live, agent, asking.verified)?,
+        ))
+    });
     // Looking up a webhook's host is waiting, and none of our own work.
     let began = recorder.elapsed();
     let recorded = match judged {
-        Ok(put) => {
+        Ok((put, used)) => {
             let recorded = record(recorder).await;
             recorder.phase(Phase::Record, began);
-            recorded.map(|permit| (permit, put))
+            used.settle(&gate, recorded).map(|permit| (permit, put))
         }
         Err(rejection) => Err(rejection),
     };
@@ -450,7 +457,9 @@ pub async fn admit_backend(
         status: None,
         ..rejection
     })?;
-    let permit = record(recorder).await?;
+    let gate = recorder.gate().clone();
+    let used = use_once(&gate, &recorder.live, agent, verified)?;
+    let permit = used.settle(&gate, record(recorder).await)?;
     Ok(Admission {
         permit,
         a2a_version: None,

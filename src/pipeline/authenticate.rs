@@ -1,6 +1,7 @@
 //! [`authenticate`]: who sends this request (`token-acceptance` sections 1 to 10).
 
 use super::gate::{Gate, Live};
+use super::introspection::introspected;
 use super::ports::Owner;
 use super::rejection::{Challenge, Rejection};
 use super::token_cache::TokenKey;
@@ -55,8 +56,8 @@ pub struct Presentation<'a> {
     pub peer: IpAddr,
 }
 
-/// Judges the credential of a request. Waits, and at most a second, only for a token that lacks
-/// nothing but a key which its issuer may have published since.
+/// Judges the credential of a request. Waits, and at most a second, for a token that lacks nothing
+/// but a key which its issuer may have published since; and where the issuer itself is asked.
 ///
 /// # Errors
 /// The reply that the caller gets, with the private reason in it; already counted.
@@ -82,10 +83,18 @@ pub async fn authenticate(
     let uptime = gate.clock.monotonic();
     let key = TokenKey::of(token);
     if let Some(verified) = live.tokens.get(&key, uptime) {
-        return match still_good(&live.issuers, &verified.principal, seconds(gate)) {
+        let good = still_good(&live.issuers, &verified.principal, seconds(gate))
+            .and_then(|()| gate.revocations.judge(&verified.principal, seconds(gate)));
+        let good = match good {
+            Ok(()) => introspected(gate, live, token, key, &verified.principal).await,
+            refused => refused,
+        };
+        return match good {
             Ok(()) => Ok(verified),
             Err(fault) => {
-                live.tokens.remove(&key);
+                if fault.answer != Answer::Unavailable {
+                    live.tokens.remove(&key);
+                }
                 Err(refuse(&verified.principal.issuer, fault))
             }
         };
@@ -116,6 +125,16 @@ pub async fn authenticate(
                 None => rejection,
             }
         })?;
+    let good = match gate.revocations.judge(&principal, seconds(gate)) {
+        Ok(()) => introspected(gate, live, token, key, &principal).await,
+        refused => refused,
+    };
+    if let Err(fault) = good {
+        if fault.answer != Answer::Unavailable {
+            gate.failures.note(peer, uptime);
+        }
+        return Err(refuse(&principal.issuer, fault));
+    }
     let signing_input = token.rsplit_once('.').map_or(token, |(input, _)| input);
     let verified = Arc::new(Verified {
         fingerprint: Fingerprint::of(&gate.fingerprints, signing_input.as_bytes()),
@@ -166,7 +185,8 @@ fn owner(principal: &Principal) -> Owner {
     Owner(key.into())
 }
 
-fn rejection(fault: TokenFault) -> Rejection {
+/// The reply to a refused token, before any dialect is known.
+pub(super) fn rejection(fault: TokenFault) -> Rejection {
     let (public, challenge) = match fault.answer {
         Answer::NoCredential => (Fault::Unauthenticated, Challenge::Bearer),
         Answer::InvalidRequest => (Fault::InvalidCredentials, Challenge::InvalidRequest),

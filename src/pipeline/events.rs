@@ -5,8 +5,8 @@ use super::issuer_keys::KeyFetch;
 use super::ports::RecordBody;
 use super::{Gate, Live};
 use crate::audit::record::{
-    CardChanged, ConfigChange, ConfigResult, Counts, Fetch, Head, Id, Ids, Millis, Purpose, Record,
-    Refusals, Sha256, Time,
+    CardChanged, ConfigChange, ConfigResult, Counts, Fetch, Head, Id, Ids, Millis, Note, NoteTopic,
+    Purpose, Record, Refusals, Sha256, Text, Time,
 };
 use aws_lc_rs::digest::{SHA256, digest};
 
@@ -24,6 +24,20 @@ impl Gate {
             result,
             trigger,
             problems,
+        }));
+    }
+
+    /// Records what an operator did by the admin API.
+    pub fn record_admin(&self, what: &str) {
+        let live = self.live();
+        self.note(Record::Note(Note {
+            head: self.head(&live),
+            note: NoteTopic::Admin,
+            torn_bytes: 0,
+            open_intents: 0,
+            lost: 0,
+            oldest_open: None,
+            detail: Some(Text(what)),
         }));
     }
 

@@ -2,11 +2,14 @@
 
 use super::cards::CardStore;
 use super::failures::Failures;
+use super::introspection::{ActiveTokens, Introspector};
 use super::issuer_keys::{IssuerSource, KeySlot, KeyStore};
 use super::metrics::{AgentMetrics, Metrics};
+use super::one_time::UsedTokens;
 use super::own_keys::OwnKeys;
 use super::page_token::PageTokens;
 use super::ports::{Clock, Journal, OwnershipStore, Random, Resolver, UnixMillis};
+use super::revocations::{Added, Revocations};
 use super::strangers::Strangers;
 use super::token_cache::TokenCache;
 use crate::config::snapshot::Snapshot;
@@ -31,6 +34,8 @@ pub struct Live {
     pub issuer_keys: Vec<Arc<KeySlot>>,
     /// Tokens that were verified under this generation; a new one begins empty (CA-3).
     pub tokens: TokenCache,
+    /// Tokens that their issuers called active under this generation.
+    pub active: ActiveTokens,
 }
 
 impl Live {
@@ -57,6 +62,7 @@ impl Live {
             issuers: Issuers::with_keys(&snapshot.issuers, sources),
             issuer_keys,
             tokens: TokenCache::new(),
+            active: ActiveTokens::default(),
             snapshot,
         }
     }
@@ -75,6 +81,8 @@ pub struct Gate {
     pub ownership: Arc<dyn OwnershipStore>,
     /// Addresses of host names.
     pub resolver: Arc<dyn Resolver>,
+    /// Asks issuers about tokens.
+    pub introspector: Arc<dyn Introspector>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
     /// Our own keys, if any are configured.
@@ -93,6 +101,10 @@ pub struct Gate {
     pub failures: Failures,
     /// Bounds what callers without a good token write into the journal.
     pub strangers: Strangers,
+    /// Tokens that may be used once, and were (RV-4).
+    pub used_tokens: UsedTokens,
+    /// What is revoked before it expires.
+    pub revocations: Revocations,
     reload: AtomicBool,
     /// When the files in force were last found unchanged or taken, in monotonic milliseconds.
     confirmed: AtomicU64,
@@ -110,12 +122,16 @@ pub struct Ports {
     pub ownership: Arc<dyn OwnershipStore>,
     /// Addresses of host names.
     pub resolver: Arc<dyn Resolver>,
+    /// Asks issuers about tokens.
+    pub introspector: Arc<dyn Introspector>,
     /// Metrics.
     pub metrics: Arc<Metrics>,
     /// Our own keys, if any are configured.
     pub keys: Option<OwnKeys>,
     /// Where the keys of issuers come from.
     pub issuer_source: Arc<dyn IssuerSource>,
+    /// What operators have revoked in earlier runs.
+    pub revoked: Vec<Added>,
     /// This process in records.
     pub instance: Box<str>,
 }
@@ -129,11 +145,14 @@ impl Gate {
             journal,
             ownership,
             resolver,
+            introspector,
             metrics,
             keys,
             issuer_source,
+            revoked,
             instance,
         } = ports;
+        let revocations = Revocations::new(&snapshot, revoked);
         metrics.set_generation(snapshot.generation);
         let issuer_keys = Arc::new(KeyStore::new(
             issuer_source,
@@ -156,12 +175,15 @@ impl Gate {
             journal,
             ownership,
             resolver,
+            introspector,
             metrics,
             keys,
             issuer_keys,
             instance,
             failures: Failures::default(),
             strangers: Strangers::default(),
+            used_tokens: UsedTokens::default(),
+            revocations,
             reload: AtomicBool::new(false),
             confirmed: AtomicU64::new(confirmed),
         }
@@ -169,6 +191,7 @@ impl Gate {
 
     /// Puts a new generation in force; requests under way keep theirs.
     pub fn install(&self, snapshot: Snapshot) -> Arc<Live> {
+        self.revocations.follow(&snapshot);
         let before = self.live();
         let live = Live::new(
             snapshot,

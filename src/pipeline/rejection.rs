@@ -110,7 +110,12 @@ impl Rejection {
     }
 
     /// Answers in the call's own dialect, echoing its id.
+    ///
+    /// A refusal of the credential stays the same bytes wherever it is found out (ER-1).
     pub fn in_dialect(mut self, dialect: Dialect, rpc_id: Option<&str>) -> Rejection {
+        if self.challenge != Challenge::None {
+            return self;
+        }
         self.dialect = Some(dialect);
         self.rpc_id = rpc_id.map(Box::from);
         self

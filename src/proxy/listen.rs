@@ -10,7 +10,7 @@ use pingora::services::Service as Start;
 use pingora::services::listening::Service;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::IntoRawFd;
+use std::os::fd::{IntoRawFd, RawFd};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -50,12 +50,29 @@ impl Bound {
         A: ServerApp + Send + Sync + 'static,
     {
         let address = self.address.to_string();
-        let mut service = Service::new(name.to_owned(), app);
-        let buffers = L4BufferSettings::default().read(READ_BUFFER);
-        service.add_listener(ListenerConfig::tcp(address.clone()).l4_buffer(buffers));
-        let mut table = Fds::new();
-        table.add(address, self.listener.into_raw_fd());
-        let table: ListenFds = Arc::new(table.into());
-        tokio::spawn(async move { Start::start_service(&mut service, Some(table), stop, 1).await })
+        let config = ListenerConfig::tcp(address.clone());
+        let fd = self.listener.into_raw_fd();
+        run(name, app, config, address, fd, stop)
     }
+}
+
+/// Serves an application on a listening socket that is ours already.
+pub(super) fn run<A>(
+    name: &str,
+    app: A,
+    config: ListenerConfig,
+    address: String,
+    fd: RawFd,
+    stop: watch::Receiver<bool>,
+) -> JoinHandle<()>
+where
+    A: ServerApp + Send + Sync + 'static,
+{
+    let mut service = Service::new(name.to_owned(), app);
+    let buffers = L4BufferSettings::default().read(READ_BUFFER);
+    service.add_listener(config.l4_buffer(buffers));
+    let mut table = Fds::new();
+    table.add(address, fd);
+    let table: ListenFds = Arc::new(table.into());
+    tokio::spawn(async move { Start::start_service(&mut service, Some(table), stop, 1).await })
 }

@@ -28,6 +28,7 @@ mod reworked;
 mod secured;
 pub mod send;
 pub mod serve;
+pub mod socket;
 pub mod stopping;
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,21 @@
 //! A listener of short plain answers, without the exchange: the admin listener.
 
+use super::body::{self, BodyFault};
 use super::limits::{Connections, STUCK_CALLER};
+use crate::a2a::Fault;
 use crate::pipeline::locate::is_loopback_name;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
+use http::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN,
+};
 use pingora::apps::{HttpServerApp, ReusedHttpStream};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use pingora_timeout::timeout;
-use std::pin::pin;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 /// One answer.
@@ -19,26 +24,67 @@ pub struct PlainReply {
     pub status: u16,
     /// Media type.
     pub content_type: &'static str,
-    /// Methods, for a 405.
-    pub allow: Option<&'static str>,
+    /// Further fields.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Body.
     pub body: String,
 }
 
-/// From method and path, without the query, to an answer.
-pub type Respond = dyn Fn(&str, &str) -> PlainReply + Send + Sync;
+/// One request, its body read.
+pub struct PlainRequest {
+    /// Method, target and header fields.
+    pub head: RequestHeader,
+    /// The body.
+    pub body: Bytes,
+    /// The address of the other end; `None` for a Unix socket.
+    pub peer: Option<IpAddr>,
+}
+
+/// From a request to an answer.
+pub type Respond =
+    dyn Fn(PlainRequest) -> Pin<Box<dyn Future<Output = PlainReply> + Send>> + Send + Sync;
 
 /// Answers every request by one function and closes the connection.
 pub struct Plain {
     respond: Arc<Respond>,
+    /// Largest body.
+    max_body: usize,
     /// It listens on loopback, so that only this machine's programs are to ask.
     loopback: bool,
 }
 
 impl Plain {
-    /// Answers by `respond`, on a listener that is on loopback or not.
-    pub fn new(respond: Arc<Respond>, loopback: bool) -> Plain {
-        Plain { respond, loopback }
+    /// Answers by `respond`, on a listener that is on loopback (a Unix socket is too) or not.
+    pub fn new(respond: Arc<Respond>, max_body: usize, loopback: bool) -> Plain {
+        Plain {
+            respond,
+            max_body,
+            loopback,
+        }
+    }
+
+    /// `None` when the caller has left.
+    async fn answer(&self, session: &mut ServerSession) -> Option<PlainReply> {
+        let head = session.req_header();
+        if self.is_led_here(head) {
+            return Some(plain(421, "not for pages of others\n"));
+        }
+        let head = head.clone();
+        let peer = session.client_addr().and_then(|a| a.as_inet().copied());
+        let body = match body::read(session, self.max_body).await {
+            Ok(body) => body,
+            Err(BodyFault::Refuse(Fault::TooLarge, _)) => {
+                return Some(plain(413, "the body is too large\n"));
+            }
+            Err(BodyFault::Refuse(..)) => return Some(plain(400, "the body cannot be read\n")),
+            Err(BodyFault::CallerLeft) => return None,
+        };
+        let request = PlainRequest {
+            head,
+            body,
+            peer: peer.map(|address| address.ip()),
+        };
+        Some((self.respond)(request).await)
     }
 
     /// Whether a browser asks for a page of somebody else's: one that says so, or one that was
@@ -66,24 +112,27 @@ impl HttpServerApp for Plain {
         }
         session.set_keepalive(None);
         session.set_write_timeout(Some(STUCK_CALLER));
-        let head = session.req_header();
-        let target = String::from_utf8_lossy(head.raw_path());
-        let path = target.split('?').next().unwrap_or_default();
-        let reply = if self.is_led_here(head) {
-            PlainReply {
-                status: 421,
-                content_type: "text/plain; charset=utf-8",
-                allow: None,
-                body: "not for pages of others\n".to_owned(),
-            }
-        } else {
-            (self.respond)(head.method.as_str(), path)
+        let head_only = session.req_header().method == http::Method::HEAD;
+        let reply = match self.answer(&mut session).await {
+            Some(reply) => reply,
+            None => return None,
         };
-        let head_only = head.method == http::Method::HEAD;
         if write(&mut session, reply, head_only).await.is_ok() {
+            if !session.is_body_done() {
+                body::linger(&mut session).await;
+            }
             let _ = session.finish().await;
         }
         None
+    }
+}
+
+fn plain(status: u16, body: &str) -> PlainReply {
+    PlainReply {
+        status,
+        content_type: "text/plain; charset=utf-8",
+        headers: Vec::new(),
+        body: body.to_owned(),
     }
 }
 
@@ -96,8 +145,8 @@ async fn write(
     head.insert_header(CONTENT_TYPE, reply.content_type)?;
     head.insert_header(CONTENT_LENGTH, reply.body.len())?;
     head.insert_header(CACHE_CONTROL, "no-store")?;
-    if let Some(allow) = reply.allow {
-        head.insert_header(ALLOW, allow)?;
+    for (name, value) in reply.headers {
+        head.insert_header(name, value)?;
     }
     session.write_response_header(Box::new(head)).await?;
     let body = if head_only {

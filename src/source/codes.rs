@@ -133,6 +133,10 @@ pub const NO_KEY: &str = "PC123";
 pub const SHARED_KEY: &str = "PC124";
 /// Keys of an issuer from no place, several, or one that an option does not fit.
 pub const KEY_ORIGIN: &str = "PC125";
+/// An entry of a denylist, or its file, that cannot be used (RV-1).
+pub const DENYLIST: &str = "PC130";
+/// An issuer that cannot be asked as it is written (RV-3).
+pub const INTROSPECTION: &str = "PC131";
 /// An agent that the gateway file does not have.
 pub const UNKNOWN_AGENT: &str = "PC200";
 /// A skill that none of the rule's agents declares.

@@ -23,6 +23,7 @@ mod process;
 mod profiles;
 mod readme;
 mod replies;
+mod revocation;
 mod support;
 mod tidy;
 mod token_cli;

@@ -181,6 +181,7 @@ fn agent(contexts: Contexts) -> Agent {
         skill_default: None,
         contexts,
         backend_paths: Vec::new(),
+        one_time: false,
         deny_status: 403,
         reply_guard: true,
         also_origins: Vec::new(),

@@ -127,6 +127,7 @@ impl Site {
             subject: "alice".into(),
             client: Some("console".into()),
             token_id: None,
+            session: None,
             scopes: Vec::new(),
             actors: Vec::new(),
             grant: Some(Grant::Agent),
@@ -135,6 +136,7 @@ impl Site {
             not_before: None,
             issued: None,
             key: [0; 32],
+            signing_input: [0; 32],
         }
     }
 

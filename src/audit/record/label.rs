@@ -280,5 +280,7 @@ labels! {
         Recovered = "recovered",
         /// The journal was closed in order.
         Closed = "closed",
+        /// An operator gave an order by the admin API; says which, and who.
+        Admin = "admin",
     }
 }

@@ -124,7 +124,7 @@ pub struct Checkpoint<'a> {
     pub signature: &'a str,
 }
 
-/// The journal about itself.
+/// The journal about itself, or what an operator did by the admin API.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Note<'a> {
@@ -142,7 +142,7 @@ pub struct Note<'a> {
     /// At the beginning of a segment: the oldest intent without an outcome, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_open: Option<u64>,
-    /// In plain words, for example the operating system's error.
+    /// In plain words, for example the operating system's error, or the order and whose it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Text<'a>>,
 }

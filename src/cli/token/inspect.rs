@@ -7,13 +7,16 @@ use crate::adapters::clock::SystemClock;
 use crate::adapters::fetch::keys::KeyFetcher;
 use crate::adapters::random::SystemRandom;
 use crate::adapters::resolver::SystemResolver;
+use crate::adapters::revocation_file::RevocationFile;
 use crate::cli::exit;
+use crate::config::snapshot::Snapshot;
 use crate::identity::issuer::{Grant, IssuerConfig, KeyOrigin, RemoteKeys};
 use crate::identity::keys::{Fixed, KeySet};
 use crate::identity::{Finding, Issuers, KeySource, accept, explain};
 use crate::pipeline::RequestId;
 use crate::pipeline::issuer_keys::{FetchedKeys, IssuerSource, KeyFetchFault};
 use crate::pipeline::ports::Clock;
+use crate::pipeline::revocations::Revocations;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +70,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
         return Ok(exit::YES);
     };
     let shown = shown.ok();
-    let verdict = Verdict::of(&gateway(config)?.issuers, token, shown.as_ref(), now);
+    let snapshot = gateway(config)?;
+    let added = match &snapshot.revocation.state {
+        Some(state) => RevocationFile::look(state).map_err(|error| Trouble {
+            what: error.to_string(),
+            help: "run this as the user of the gateway".to_owned(),
+            exit: exit::INVALID,
+        })?,
+        None => Vec::new(),
+    };
+    let revoked = Revocations::new(&snapshot, added);
+    let verdict = Verdict::of(&snapshot, &revoked, token, shown.as_ref(), now);
     let accepted = verdict.accepted.is_some();
     print(arguments.json, shown, now, Some(verdict));
     Ok(if accepted { exit::YES } else { exit::NO })
@@ -111,15 +124,38 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn of(issuers: &[Arc<IssuerConfig>], token: &str, shown: Option<&Shown>, now: i64) -> Verdict {
+    fn of(
+        snapshot: &Snapshot,
+        revoked: &Revocations,
+        token: &str,
+        shown: Option<&Shown>,
+        now: i64,
+    ) -> Verdict {
+        let issuers = &snapshot.issuers;
         let iss = shown.and_then(|shown| shown.payload.get("iss")?.as_str());
         let compiled = Issuers::with_keys(issuers, issuers.iter().map(|entry| keys(entry, iss)));
         let entry = issuers.iter().find(|entry| Some(&*entry.issuer) == iss);
         // The gateway's own judgement decides; the explanation only says why.
         let accepted = accept(&compiled, token, now).ok();
+        let of_denylist = accepted.as_ref().and_then(|p| revoked.explain(p, now));
+        let mut findings = explain(&compiled, token, now);
+        let accepted = accepted.filter(|_| of_denylist.is_none());
+        if let Some(principal) = &accepted
+            && let Some(Some(asked)) = snapshot.introspection.get(principal.issuer_index)
+        {
+            findings.push(Finding {
+                rule: "RV-3",
+                refuses: false,
+                text: format!(
+                    "the gateway would also ask `{}`, which was not done here, and refuse it unless the answer is yes",
+                    asked.url
+                ),
+            });
+        }
+        findings.extend(of_denylist);
         Verdict {
             accepted: accepted.map(|principal| principal.grant),
-            findings: explain(&compiled, token, now),
+            findings,
             development: entry.filter(|e| e.development).map(|e| e.name.clone()),
         }
     }

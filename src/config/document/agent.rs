@@ -74,6 +74,11 @@ pub static AGENT: Fields = Fields {
             "other paths of the backend, reachable with a full grant and a rule",
         ),
         optional(
+            "one_time",
+            Shape::Boolean,
+            "a token is good for one call only; remembered by this process, so run one gateway; default false",
+        ),
+        optional(
             "deny_status",
             Shape::Numbers(&[403, 200]),
             "HTTP status of a policy refusal in JSON-RPC: 403 (the default) or 200",

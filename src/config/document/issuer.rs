@@ -1,6 +1,6 @@
 //! The shape of `issuers`.
 
-use super::TEXTS;
+use super::{BACKEND_TLS, OWN_KEY, TEXTS};
 use crate::source::shape::{Fields, Shape, optional, required};
 
 /// One of `issuers`.
@@ -106,18 +106,56 @@ pub static ISSUER: Fields = Fields {
             "claims that policies may use, by name",
         ),
         optional(
+            "introspection",
+            Shape::Object(&INTROSPECTION),
+            "ask the issuer about each token, beside verifying it (RFC 7662); default: it is not asked",
+        ),
+        optional(
             "development",
             Shape::Boolean,
             "mark an issuer for development; default false",
         ),
     ],
-    later: &[
-        ("introspection", "remove it; tokens are verified locally"),
-        (
-            "denylist",
-            "use `not_before` to refuse everything issued before an instant",
+    later: &[],
+};
+
+/// `issuers[].introspection`.
+pub static INTROSPECTION: Fields = Fields {
+    title: "introspection",
+    doc: "How an issuer is asked about its tokens.",
+    fields: &[
+        required(
+            "url",
+            Shape::Text,
+            "its introspection endpoint, over `https`",
+        ),
+        required(
+            "client_id",
+            Shape::Text,
+            "what the issuer calls this gateway; signed answers name it as their audience",
+        ),
+        optional(
+            "client_secret",
+            Shape::Either(&[Shape::Text, Shape::Object(&OWN_KEY)]),
+            "how the gateway shows who it is (`client_secret_basic`): `{file: PATH}`, or `${NAME}` for an environment variable",
+        ),
+        optional(
+            "tls",
+            Shape::Object(&BACKEND_TLS),
+            "whose certificates are trusted, and with `client` how the gateway shows who it is",
+        ),
+        optional(
+            "signed",
+            Shape::Boolean,
+            "only signed answers count (RFC 9701); default false",
+        ),
+        optional(
+            "cache",
+            Shape::Duration,
+            "how long a positive answer is relied on; default and at most `30s`",
         ),
     ],
+    later: &[],
 };
 
 /// `issuers[].keys`.

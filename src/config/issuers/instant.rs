@@ -6,7 +6,7 @@ use crate::source::{Kind, Value, codes};
 const LAST_INSTANT: i64 = 253_402_300_799;
 
 /// RFC 3339, or seconds since the epoch.
-pub(super) fn instant(value: &Value<'_, '_>) -> Option<i64> {
+pub(in crate::config) fn instant(value: &Value<'_, '_>) -> Option<i64> {
     if matches!(value.node.kind, Kind::Int(_)) {
         return value.integer(0..=LAST_INSTANT);
     }
@@ -23,7 +23,7 @@ pub(super) fn instant(value: &Value<'_, '_>) -> Option<i64> {
 }
 
 /// `YYYY-MM-DDThh:mm:ss` with `Z` or an offset (RFC 3339 section 5.6), without fractions.
-fn parse_instant(text: &str) -> Option<i64> {
+pub(crate) fn parse_instant(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let number = |range: std::ops::Range<usize>| -> Option<i64> {
         let digits = text.get(range)?;

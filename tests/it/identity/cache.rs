@@ -6,6 +6,7 @@ use crate::support::memory_journal::MemoryJournal;
 use http::HeaderMap;
 use portcullis::a2a::Fault;
 use portcullis::adapters::clock::ManualClock;
+use portcullis::adapters::introspection::IntrospectionClient;
 use portcullis::adapters::ownership_memory::MemoryStore;
 use portcullis::adapters::random::SystemRandom;
 use portcullis::config;
@@ -57,10 +58,12 @@ impl Stand {
             random: Arc::new(SystemRandom),
             journal: Arc::new(MemoryJournal::default()),
             resolver: Arc::new(FakeResolver),
+            introspector: Arc::new(IntrospectionClient::default()),
             ownership: Arc::new(MemoryStore::new(clock.clone(), Duration::from_secs(60), 1)),
             metrics: Arc::new(Metrics::new().unwrap()),
             keys: None,
             issuer_source: Arc::new(portcullis::pipeline::issuer_keys::Nowhere),
+            revoked: Vec::new(),
             instance: "test".into(),
         };
         Stand {

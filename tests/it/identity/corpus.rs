@@ -21,7 +21,7 @@ const LATER: [(&str, &str, &str); 7] = [
 ];
 
 /// Rules that are tested by something else than a case, and by what.
-const ELSEWHERE: [(&str, &str); 24] = [
+const ELSEWHERE: [(&str, &str); 27] = [
     (
         "IS-3",
         "shared_keys_are_told, and the configuration's golden cases",
@@ -88,6 +88,12 @@ const ELSEWHERE: [(&str, &str); 24] = [
     ),
     ("IS-5", "cache::an_owner_is_issuer_and_subject"),
     ("IS-6", "cache::an_owner_is_issuer_and_subject"),
+    (
+        "RV-1",
+        "revocation::stepped, and revocation::files over HTTP",
+    ),
+    ("RV-3", "revocation::introspection"),
+    ("RV-4", "revocation::one_time"),
     ("CA-1", "cache::a_hit_is_the_same_caller"),
     ("CA-2", "cache::a_hit_is_judged_again"),
     ("CA-3", "cache::a_new_generation_begins_empty"),
@@ -96,7 +102,23 @@ const ELSEWHERE: [(&str, &str); 24] = [
     ("LG-2", "cache::a_hit_is_the_same_caller"),
 ];
 
-const RULES: [(&str, &[u8]); 10] = [
+/// Tried in `revocation`, with the agent's counters.
+const REVOKED: [&str; 12] = [
+    "revoked_token",
+    "revoked_subject",
+    "revoked_client",
+    "revoked_session",
+    "revoked_key",
+    "revoked_signing_input",
+    "introspection_failed",
+    "token_inactive",
+    "introspection_differs",
+    "token_used",
+    "issued_before_start",
+    "used_tokens_full",
+];
+
+const RULES: [(&str, &[u8]); 11] = [
     ("TR", &[1, 2, 3, 4, 5, 6, 7, 8, 10, 13]),
     ("FM", &[1, 2, 3, 4, 5, 6, 7]),
     ("HD", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
@@ -104,6 +126,7 @@ const RULES: [(&str, &[u8]); 10] = [
     ("IS", &[1, 2, 3, 4, 5, 6, 7]),
     ("CL", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]),
     ("SC", &[1, 6, 7, 10]),
+    ("RV", &[1, 2, 3, 4]),
     (
         "LC",
         &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17],
@@ -216,6 +239,7 @@ fn every_reason_occurs_and_has_one_name() {
         .collect();
     // These need a clock, a cache or HTTP/2, and have tests of their own.
     seen.extend(["clock_not_set", "key_gone", "authorization_space"]);
+    seen.extend(REVOKED);
     let codes: BTreeSet<&str> = fault::ALL.iter().map(|f| f.code).collect();
     assert_eq!(codes.len(), fault::ALL.len());
     let unseen: Vec<_> = codes.difference(&seen).collect();

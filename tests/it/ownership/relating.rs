@@ -339,6 +339,7 @@ fn a_tenant_that_is_not_ours_is_not_found() {
         subject: "alice".into(),
         client: None,
         token_id: None,
+        session: None,
         scopes: Vec::new(),
         actors: Vec::new(),
         grant: None,
@@ -347,6 +348,7 @@ fn a_tenant_that_is_not_ours_is_not_found() {
         not_before: None,
         issued: None,
         key: [0; 32],
+        signing_input: [0; 32],
     };
     for operation in Operation::ALL {
         for (task, fault) in [

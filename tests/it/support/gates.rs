@@ -3,6 +3,7 @@
 use super::fake_resolver::FakeResolver;
 use super::memory_journal::MemoryJournal;
 use portcullis::adapters::clock::SystemClock;
+use portcullis::adapters::introspection::IntrospectionClient;
 use portcullis::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use portcullis::adapters::random::SystemRandom;
 use portcullis::config::route::Routes;
@@ -39,6 +40,7 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         skill_default: None,
         contexts: Contexts::Claimable,
         backend_paths: Vec::new(),
+        one_time: false,
         deny_status: 403,
         reply_guard: true,
         also_origins: Vec::new(),
@@ -62,13 +64,15 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
             health_path: None,
             cors: Vec::new(),
         })],
-        admin: Admin { bind },
+        admin: Admin { bind, socket: None },
         routes: Routes::new(&agents),
         agents,
         issuers: Vec::new(),
+        introspection: Vec::new(),
         policies: Vec::new(),
         policy: std::sync::Arc::default(),
         policy_names: Vec::new(),
+        revocation: Default::default(),
         ownership: Ownership {
             ttl: std::time::Duration::from_secs(86_400),
         },
@@ -81,6 +85,7 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
     };
     let ports = Ports {
         resolver: Arc::new(FakeResolver),
+        introspector: Arc::new(IntrospectionClient::default()),
         ownership: Arc::new(MemoryStore::new(
             Arc::new(SystemClock::new()),
             Duration::from_secs(3600),
@@ -92,6 +97,7 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         metrics: Arc::new(Metrics::new().unwrap()),
         keys: None,
         issuer_source: Arc::new(portcullis::pipeline::issuer_keys::Nowhere),
+        revoked: Vec::new(),
         instance: "test".into(),
     };
     Arc::new(Gate::new(ports, snapshot))

@@ -4,6 +4,7 @@ use super::fake_resolver::FakeResolver;
 use super::memory_journal::MemoryJournal;
 use super::{loopback, within};
 use portcullis::adapters::clock::SystemClock;
+use portcullis::adapters::introspection::IntrospectionClient;
 use portcullis::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use portcullis::adapters::random::SystemRandom;
 use portcullis::cli::server::{Outside, Server, Sockets};
@@ -73,6 +74,7 @@ impl Gateway {
         let outside = Outside {
             resolver: Arc::new(FakeResolver),
             issuer_source,
+            introspector: Arc::new(IntrospectionClient::default()),
             ownership: Arc::new(MemoryStore::new(clock.clone(), ttl, MAX_ENTRIES)),
             clock,
             random: Arc::new(SystemRandom),

@@ -223,7 +223,7 @@ pub fn flip_signature_bit(token: &str) -> String {
 
 /// Appends a token to the file that `PORTCULLIS_TEST_SECRETS` names, if any: `tests/run` then looks
 /// for each of them in everything that the tests wrote.
-fn note_secret(token: &str) {
+pub fn note_secret(token: &str) {
     let Some(path) = std::env::var_os("PORTCULLIS_TEST_SECRETS") else {
         return;
     };
