@@ -2,10 +2,10 @@
 
 use super::capture::Capture;
 use super::check::words;
-use super::document;
 use super::snapshot::{SigningKeys, Verify};
+use super::{document, keys};
 use crate::identity::issuer::Algorithm;
-use crate::identity::keys::{KeySet, Unusable};
+use crate::identity::keys::KeySet;
 use crate::source::tree::clip;
 use crate::source::{Kind, Mapping, Value, codes, quantity::suggest};
 use std::sync::Arc;
@@ -80,59 +80,17 @@ pub(super) fn verify(value: &Value<'_, '_>, capture: &Capture) -> Option<Verify>
 
 fn key_set(value: &Value<'_, '_>, capture: &Capture) -> Option<KeySet> {
     let file = value.fields(&document::OWN_KEY)?.get("file")?;
-    let content = capture.files.get(&capture.resolve(file.text()?))?;
-    let bytes = match &content.bytes {
-        Ok(bytes) => bytes,
-        Err(why) => {
-            file.error(
-                codes::KEY_FILE,
-                format!("the key file cannot be read: {why}"),
-                "paths are relative to the gateway file; check the permissions too",
-            );
-            return None;
-        }
-    };
-    if content.world_writable {
-        file.error(
-            codes::KEY_FILE,
-            "every user of this machine may write the key file",
-            "run `chmod o-w` on it; whoever can write it can vouch for any card",
-        );
-    }
+    let bytes = keys::content(&file, capture, "vouch for any card")?;
     let (set, notes) = match KeySet::parse(bytes, Algorithm::Rs256) {
         Ok(read) => read,
         Err(fault) => {
-            file.error(
-                codes::KEY_SET,
-                format!("the key file holds no JWKS that can be used: {fault}"),
-                "it is an object with an array `keys` of at most 64 public keys (RFC 7517); a PEM file or a single key will not do",
-            );
+            keys::no_key_set(&file, &fault);
             return None;
         }
     };
     for note in notes {
-        let code = match note.why {
-            Unusable::Private => codes::PRIVATE_KEY,
-            Unusable::Form
-            | Unusable::Kind
-            | Unusable::Symmetric
-            | Unusable::Purpose
-            | Unusable::Algorithm
-            | Unusable::Rsa
-            | Unusable::Point
-            | Unusable::Ed25519
-            | Unusable::Ambiguous => codes::KEY_UNUSABLE,
-        };
-        file.warn(
-            code,
-            format!(
-                "key {} of the file {} ({})",
-                note.position + 1,
-                note.why,
-                note.why.rule()
-            ),
-            "signatures of this key do not count; the other keys of the file are used",
-        );
+        let hint = "signatures of this key do not count; the other keys of the file are used";
+        keys::unused(&file, &note, hint, hint);
     }
     if set.keys().is_empty() {
         file.error(

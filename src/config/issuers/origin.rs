@@ -2,7 +2,7 @@
 
 use super::super::address::{UrlFault, parse_url, split_host};
 use super::super::capture::Capture;
-use super::super::{document, tls};
+use super::super::{document, keys, tls};
 use crate::identity::issuer::{DiscoveryForm, KeyFile, KeyLocation, KeyOrigin, RemoteKeys};
 use crate::source::quantity::show_duration;
 use crate::source::{Kind, Mapping, Value, codes};
@@ -245,26 +245,7 @@ fn discovered(
 }
 
 fn key_file(file: &Value<'_, '_>, capture: &Capture) -> Option<KeyFile> {
-    let path = capture.resolve(file.text()?);
-    let content = capture.files.get(&path)?;
-    let bytes = match &content.bytes {
-        Ok(bytes) => bytes,
-        Err(why) => {
-            file.error(
-                codes::KEY_FILE,
-                format!("the key file cannot be read: {why}"),
-                "paths are relative to the gateway file; check the permissions too",
-            );
-            return None;
-        }
-    };
-    if content.world_writable {
-        file.error(
-            codes::KEY_FILE,
-            "every user of this machine may write the key file",
-            "run `chmod o-w` on it; whoever can write it can admit anybody",
-        );
-    }
+    let bytes = keys::content(file, capture, "admit anybody")?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         file.error(
             codes::KEY_FILE,
@@ -273,7 +254,7 @@ fn key_file(file: &Value<'_, '_>, capture: &Capture) -> Option<KeyFile> {
         );
     }
     Some(KeyFile {
-        path,
-        content: bytes.as_slice().into(),
+        path: capture.resolve(file.text()?),
+        content: bytes.into(),
     })
 }
