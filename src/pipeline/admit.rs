@@ -10,6 +10,7 @@ use super::tenant::{TenantRefused, settle};
 use super::webhook::{screen, sets_webhook};
 use super::{Challenge, Permit, Recorder, Rejection, Rework};
 use crate::a2a::card::Interface;
+use crate::a2a::card::rewrite::sha256;
 use crate::a2a::head::extensions_header;
 use crate::a2a::splice::{self, Insertions, Stamp, Unspliced, splice};
 use crate::a2a::{
@@ -19,7 +20,6 @@ use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
 use crate::policy::webhooks::shown_host;
 use crate::policy::{Asked, AskedSkill, Decision, Effect, decide, may_ever};
-use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use std::sync::Arc;
@@ -493,7 +493,5 @@ fn not_allowed(agent: &Agent, code: &'static str) -> Rejection {
 
 /// SHA-256 of a body, for the record.
 pub fn body_hash(body: &[u8]) -> [u8; 32] {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, body).as_ref());
-    hash
+    sha256(body)
 }

@@ -4,11 +4,12 @@ use super::cards::{CardChange, CardNoticeKind, FetchFacts};
 use super::issuer_keys::KeyFetch;
 use super::ports::RecordBody;
 use super::{Gate, Live};
+use crate::a2a::card::rewrite::sha256;
 use crate::audit::record::{
     CardChanged, ConfigChange, ConfigResult, Counts, Fetch, Head, Id, Ids, Millis, Note, NoteTopic,
     Purpose, Record, Refusals, Sha256, Text, Time,
 };
-use aws_lc_rs::digest::{SHA256, digest};
+use crate::config::snapshot::Agent;
 
 impl Gate {
     /// Records that a configuration is in force, or was refused.
@@ -57,18 +58,7 @@ impl Gate {
             Some(trouble) => tracing::warn!(agent = &*agent.name, "agent card: {trouble}"),
             None => tracing::debug!(agent = &*agent.name, "agent card fetched"),
         }
-        self.note(Record::Fetch(Fetch {
-            head: self.head(live),
-            request_id: fetch.request_id.as_str(),
-            purpose: Purpose::Card,
-            target: &agent.name,
-            path: Some(Id(&fetch.path)),
-            http_status: fetch.http_status,
-            bytes: fetch.bytes,
-            sha256: fetch.sha256.map(Sha256),
-            ms: Millis(fetch.took),
-            error,
-        }));
+        self.note_fetch(live, agent, Purpose::Card, fetch, error);
         live.agents
             .get(agent.index)
             .inspect(|metrics| metrics.card_fetched(change.label()));
@@ -123,7 +113,7 @@ impl Gate {
             agent: &agent.name,
             before: before.map(|card| Sha256(card.source)),
             after: after.map(|card| Sha256(card.source)),
-            published: after.map(|card| sha256(&card.document.body)),
+            published: after.map(|card| Sha256(sha256(&card.document.body))),
             signature: attested.map(|attested| attested.label()),
             skills_unlisted: Ids(&unlisted),
             skills_vanished: Ids(&vanished),
@@ -146,18 +136,7 @@ impl Gate {
         if let Some(error) = error {
             tracing::warn!(agent = &*agent.name, "key set `{}`: {error}", fetch.path);
         }
-        self.note(Record::Fetch(Fetch {
-            head: self.head(live),
-            request_id: fetch.request_id.as_str(),
-            purpose: Purpose::Keys,
-            target: &agent.name,
-            path: Some(Id(&fetch.path)),
-            http_status: fetch.http_status,
-            bytes: fetch.bytes,
-            sha256: fetch.sha256.map(Sha256),
-            ms: Millis(fetch.took),
-            error,
-        }));
+        self.note_fetch(live, agent, Purpose::Keys, fetch, error);
     }
 
     /// Records a fetch of an issuer's keys, and says in the log what operators should look at.
@@ -195,7 +174,7 @@ impl Gate {
                 Err(fault) => fault.status(),
             },
             bytes: fetch.body.map_or(0, |body| body.len() as u64),
-            sha256: fetch.body.map(|body| sha256(body)),
+            sha256: fetch.body.map(|body| Sha256(sha256(body))),
             ms: Millis(fetch.took),
             error: fetch.result.err().map(|fault| fault.label()),
         }));
@@ -219,6 +198,28 @@ impl Gate {
         }));
     }
 
+    fn note_fetch(
+        &self,
+        live: &Live,
+        agent: &Agent,
+        purpose: Purpose,
+        fetch: &FetchFacts,
+        error: Option<&'static str>,
+    ) {
+        self.note(Record::Fetch(Fetch {
+            head: self.head(live),
+            request_id: fetch.request_id.as_str(),
+            purpose,
+            target: &agent.name,
+            path: Some(Id(&fetch.path)),
+            http_status: fetch.http_status,
+            bytes: fetch.bytes,
+            sha256: fetch.sha256.map(Sha256),
+            ms: Millis(fetch.took),
+            error,
+        }));
+    }
+
     fn head<'a>(&'a self, live: &'a Live) -> Head<'a> {
         Head {
             time: Time(self.clock.now()),
@@ -231,10 +232,4 @@ impl Gate {
     fn note(&self, record: Record<'_>) {
         self.journal.queue(RecordBody(record.members()));
     }
-}
-
-fn sha256(bytes: &[u8]) -> Sha256 {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, bytes).as_ref());
-    Sha256(hash)
 }
