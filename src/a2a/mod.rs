@@ -20,6 +20,7 @@ pub mod operation;
 mod payload_json;
 mod payload_proto;
 pub mod proto_fields;
+mod proto_write;
 pub mod reader;
 mod reply_errors;
 mod reply_facts;

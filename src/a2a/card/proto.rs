@@ -9,6 +9,7 @@ use super::security::quoted;
 use crate::a2a::operation::Version;
 use crate::a2a::proto_fields::card::{v0_3, v1_0};
 use crate::a2a::proto_fields::{STRUCT, VALUE};
+use crate::a2a::proto_write::{delimited, tag};
 use crate::a2a::strict_proto::{
     Cursor, Field, Item, Kind, Message, Occurs, ProtoFault, Unknown, Value,
 };
@@ -222,17 +223,17 @@ fn write_entry(entry: &Member<'_>, field: &Field, out: &mut Vec<u8>) -> Result<(
         return Err(CardFault::NotProto);
     };
     let mut inner = Vec::new();
-    bytes(1, entry.name.as_bytes(), &mut inner);
+    delimited(1, entry.name.as_bytes(), &mut inner);
     for value in table.fields.iter().filter(|field| field.number == 2) {
         write_field(&entry.value, value, &mut inner)?;
     }
-    bytes(field.number, &inner, out);
+    delimited(field.number, &inner, out);
     Ok(())
 }
 
 fn write_field(node: &Node<'_>, field: &Field, out: &mut Vec<u8>) -> Result<(), CardFault> {
     match (field.kind, node) {
-        (Kind::Text, Node::Text(_, text)) => bytes(field.number, text.as_bytes(), out),
+        (Kind::Text, Node::Text(_, text)) => delimited(field.number, text.as_bytes(), out),
         (Kind::Varint, Node::Scalar(flag @ ("true" | "false"))) => {
             tag(field.number, 0, out);
             out.push(u8::from(*flag == "true"));
@@ -257,19 +258,19 @@ fn write_field(node: &Node<'_>, field: &Field, out: &mut Vec<u8>) -> Result<(), 
             } else {
                 write_message(members, table, &mut inner)?;
             }
-            bytes(field.number, &inner, out);
+            delimited(field.number, &inner, out);
         }
         (Kind::Message(table), Node::Array(items)) if std::ptr::eq(table, &v0_3::LIST) => {
             let mut inner = Vec::new();
             for (item, list) in items.iter().zip(table.fields.iter().cycle()) {
                 write_field(item, list, &mut inner)?;
             }
-            bytes(field.number, &inner, out);
+            delimited(field.number, &inner, out);
         }
         (Kind::Message(table), node) if std::ptr::eq(table, &VALUE) => {
             let mut inner = Vec::new();
             write_any(node, &mut inner)?;
-            bytes(field.number, &inner, out);
+            delimited(field.number, &inner, out);
         }
         (
             Kind::Text | Kind::Varint | Kind::Bytes | Kind::Double | Kind::Message(_),
@@ -283,9 +284,9 @@ fn write_struct(members: &[Member<'_>], out: &mut Vec<u8>) -> Result<(), CardFau
     for member in members {
         let (mut entry, mut inner) = (Vec::new(), Vec::new());
         write_any(&member.value, &mut inner)?;
-        bytes(1, member.name.as_bytes(), &mut entry);
-        bytes(2, &inner, &mut entry);
-        bytes(1, &entry, out);
+        delimited(1, member.name.as_bytes(), &mut entry);
+        delimited(2, &inner, &mut entry);
+        delimited(1, &entry, out);
     }
     Ok(())
 }
@@ -302,18 +303,18 @@ fn write_any(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), CardFault> {
             tag(2, 1, out);
             out.extend_from_slice(&number.to_le_bytes());
         }
-        Node::Text(_, text) => bytes(3, text.as_bytes(), out),
+        Node::Text(_, text) => delimited(3, text.as_bytes(), out),
         Node::Object(members) => {
             write_struct(members, &mut inner)?;
-            bytes(5, &inner, out);
+            delimited(5, &inner, out);
         }
         Node::Array(items) => {
             for item in items {
                 let mut one = Vec::new();
                 write_any(item, &mut one)?;
-                bytes(1, &one, &mut inner);
+                delimited(1, &one, &mut inner);
             }
-            bytes(6, &inner, out);
+            delimited(6, &inner, out);
         }
     }
     Ok(())
@@ -324,25 +325,6 @@ fn is_map(field: &Field) -> bool {
         Kind::Message(inner) => inner.map_entry,
         Kind::Text | Kind::Bytes | Kind::Varint | Kind::Double => false,
     }
-}
-
-fn bytes(number: u32, value: &[u8], out: &mut Vec<u8>) {
-    tag(number, 2, out);
-    varint(value.len() as u64, out);
-    out.extend_from_slice(value);
-}
-
-fn tag(number: u32, wire: u64, out: &mut Vec<u8>) {
-    varint(u64::from(number) << 3 | wire, out);
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        // The lowest seven bits.
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push((value & 0x7f) as u8);
 }
 
 /// `lowerCamelCase` of a field's name.

@@ -45,6 +45,20 @@ pub fn single(body: &[u8]) -> Result<&[u8], FrameFault> {
     Ok(message)
 }
 
+/// A frame whose prefix is still zero: writes the message's length into it.
+///
+/// # Errors
+/// [`FrameFault::Length`]: the prefix cannot tell it.
+pub fn finish(mut frame: Vec<u8>) -> Result<Bytes, FrameFault> {
+    let length = frame.len().checked_sub(PREFIX);
+    let length = length.and_then(|length| u32::try_from(length).ok());
+    match (length, frame.get_mut(1..PREFIX)) {
+        (Some(length), Some(place)) => place.copy_from_slice(&length.to_be_bytes()),
+        _ => return Err(FrameFault::Length),
+    }
+    Ok(frame.into())
+}
+
 fn length(prefix: [u8; PREFIX]) -> Result<u64, FrameFault> {
     let [flag, length @ ..] = prefix;
     match flag {

@@ -1,19 +1,20 @@
 //! Task lists in gRPC.
 
 use super::{Answer, ListedTask, MAX_ID, MAX_TOKEN, Page};
-use crate::a2a::grpc::frame::{PREFIX, single};
+use crate::a2a::grpc::frame::{PREFIX, finish, single};
 use crate::a2a::proto_fields::v1_0::{LIST_TASKS_REQUEST, LIST_TASKS_RESPONSE};
+use crate::a2a::proto_write::{delimited, tag, varint};
 use crate::a2a::strict_proto::{Cursor, Item, ProtoFault, Unknown, Value};
 use bytes::Bytes;
 use std::borrow::Cow;
 
-/// Tags of what we write: field number and wire type.
-const TASKS: u8 = 1 << 3 | 2;
-const NEXT_PAGE_TOKEN: u8 = 2 << 3 | 2;
-const PAGE_SIZE: u8 = 3 << 3;
-const TOTAL_SIZE: u8 = 4 << 3;
+/// Numbers of what we write.
+const TASKS: u32 = 1;
+const NEXT_PAGE_TOKEN: u32 = 2;
+const PAGE_SIZE: u32 = 3;
+const TOTAL_SIZE: u32 = 4;
 /// `page_token` of the request.
-const PAGE_TOKEN: u8 = 5 << 3 | 2;
+const PAGE_TOKEN: u32 = 5;
 
 enum Unclear {
     Proto(ProtoFault),
@@ -88,21 +89,22 @@ pub(super) fn write(answer: &Answer<'_>) -> Bytes {
     let mut out = Vec::with_capacity(PREFIX + size + next.len() + 40);
     out.extend_from_slice(&[0; PREFIX]);
     for task in answer.tasks {
-        delimited(&mut out, TASKS, task);
+        delimited(TASKS, task, &mut out);
     }
     if !next.is_empty() {
-        delimited(&mut out, NEXT_PAGE_TOKEN, next.as_bytes());
+        delimited(NEXT_PAGE_TOKEN, next.as_bytes(), &mut out);
     }
-    for (tag, value) in [
+    for (number, value) in [
         (PAGE_SIZE, u64::from(answer.size)),
         (TOTAL_SIZE, answer.total),
     ] {
         if value > 0 {
-            out.push(tag);
-            varint(&mut out, value);
+            tag(number, 0, &mut out);
+            varint(value, &mut out);
         }
     }
-    framed(out)
+    // More than a prefix can tell would be no page of ours; nobody takes an empty body for one.
+    finish(out).unwrap_or_default()
 }
 
 pub(super) fn with_page_token(body: &[u8], token: &str) -> Option<Bytes> {
@@ -119,30 +121,7 @@ pub(super) fn with_page_token(body: &[u8], token: &str) -> Option<Bytes> {
     }
     out.extend_from_slice(message.get(from..)?);
     if !token.is_empty() {
-        delimited(&mut out, PAGE_TOKEN, token.as_bytes());
+        delimited(PAGE_TOKEN, token.as_bytes(), &mut out);
     }
-    Some(framed(out))
-}
-
-/// Writes the length of a message behind its prefix, for which there is room.
-fn framed(mut out: Vec<u8>) -> Bytes {
-    let length = u32::try_from(out.len() - PREFIX).unwrap_or(u32::MAX);
-    if let Some(place) = out.get_mut(1..PREFIX) {
-        place.copy_from_slice(&length.to_be_bytes());
-    }
-    out.into()
-}
-
-fn delimited(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
-    out.push(tag);
-    varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+    finish(out).ok()
 }

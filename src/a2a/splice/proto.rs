@@ -9,6 +9,7 @@ use crate::a2a::call::Call;
 use crate::a2a::grpc::frame;
 use crate::a2a::payload_proto::table_of;
 use crate::a2a::proto_fields::{STRUCT, STRUCT_ENTRY};
+use crate::a2a::proto_write::delimited;
 use crate::a2a::strict_proto::{Cursor, Item, Kind, Message, Unknown, Value};
 use bytes::Bytes;
 
@@ -29,30 +30,26 @@ pub(super) fn splice(
     let table = table_of(call.operation, call.dialect.version).ok_or(Unspliced)?;
     // A call without compression: its flag is 0.
     let mut out = Vec::with_capacity(body.len() + 256);
-    out.extend_from_slice(&[0; 5]);
+    out.extend_from_slice(&[0; frame::PREFIX]);
     copy(message, table, &mut out, |out, item, bytes| {
         match (item.name(), item.value, item.field.kind) {
             ("tenant", ..) if tenant.is_some() => Ok(true),
             ("message" | "request", Value::Message(_), Kind::Message(table)) if stamp.is_some() => {
                 let stamped = stamped(bytes, table, stamp)?;
-                put(out, item.field.number, &stamped);
+                delimited(item.field.number, &stamped, out);
                 Ok(true)
             }
             ("metadata", Value::Message(_), _) if stamp.is_some() => {
-                put(out, item.field.number, &without_stamp(bytes)?);
+                delimited(item.field.number, &without_stamp(bytes)?, out);
                 Ok(true)
             }
             _ => Ok(false),
         }
     })?;
     if let Some(tenant) = tenant {
-        put(&mut out, number_of(table, "tenant")?, tenant.as_bytes());
+        delimited(number_of(table, "tenant")?, tenant.as_bytes(), &mut out);
     }
-    let length = u32::try_from(out.len() - 5).map_err(|_| Unspliced)?;
-    if let Some(prefix) = out.get_mut(1..5) {
-        prefix.copy_from_slice(&length.to_be_bytes());
-    }
-    Ok(out.into())
+    frame::finish(out).map_err(|_| Unspliced)
 }
 
 /// A message with our stamp in its metadata.
@@ -74,7 +71,7 @@ fn stamped(
     if let Some(stamp) = stamp {
         metadata.extend_from_slice(&entry(stamp));
     }
-    put(&mut out, number, &metadata);
+    delimited(number, &metadata, &mut out);
     Ok(out)
 }
 
@@ -130,11 +127,8 @@ fn entry(stamp: Stamp<'_>) -> Vec<u8> {
     ];
     for (name, text) in texts {
         if let Some(text) = text {
-            put(
-                &mut members,
-                FIELDS,
-                &pair(name, &field(STRING_VALUE, text.as_bytes())),
-            );
+            let text = field(STRING_VALUE, text.as_bytes());
+            delimited(FIELDS, &pair(name, &text), &mut members);
         }
     }
     field(FIELDS, &pair(STAMP, &field(STRUCT_VALUE, &members)))
@@ -142,27 +136,12 @@ fn entry(stamp: Stamp<'_>) -> Vec<u8> {
 
 fn pair(key: &str, value: &[u8]) -> Vec<u8> {
     let mut pair = field(KEY, key.as_bytes());
-    put(&mut pair, VALUE, value);
+    delimited(VALUE, value, &mut pair);
     pair
 }
 
 fn field(number: u32, value: &[u8]) -> Vec<u8> {
     let mut field = Vec::with_capacity(value.len() + 8);
-    put(&mut field, number, value);
+    delimited(number, value, &mut field);
     field
-}
-
-/// Writes a length-delimited field.
-fn put(out: &mut Vec<u8>, number: u32, value: &[u8]) {
-    varint(out, u64::from(number) << 3 | 2);
-    varint(out, value.len() as u64);
-    out.extend_from_slice(value);
-}
-
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
