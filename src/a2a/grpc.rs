@@ -83,15 +83,8 @@ pub(super) fn read(request: &Request<'_>, rules: &ReadRules) -> Result<Reading, 
         operation: Some(spelling.operation),
         ..refused(fault, code)
     };
-    if head
-        .version
-        .is_some_and(|stated| stated != spelling.version)
-    {
-        return Err(refused(Fault::VersionNotSupported, "version_mismatch"));
-    }
-    if !rules.versions.contains(spelling.version) {
-        return Err(refused(Fault::VersionNotSupported, "version_not_offered"));
-    }
+    head.agrees(spelling.version, rules.versions)
+        .map_err(|code| refused(Fault::VersionNotSupported, code))?;
     let message = frame::single(request.body).map_err(|fault| {
         let public = match fault {
             frame::FrameFault::Compressed => Fault::EncodingNotSupported,

@@ -5,7 +5,7 @@
 
 use super::call::Malformed;
 use super::fault::Fault;
-use super::operation::Version;
+use super::operation::{Version, Versions};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use std::borrow::Cow;
@@ -71,6 +71,23 @@ pub(super) fn read_of(
         version: version(headers, query)?,
         extensions: extensions(headers)?,
     })
+}
+
+impl Head {
+    /// Checks that the call's spelling, which is of `spelled`, is what the caller declared and what
+    /// the interface offers.
+    ///
+    /// # Errors
+    /// A code, for [`Fault::VersionNotSupported`].
+    pub(super) fn agrees(&self, spelled: Version, offered: Versions) -> Result<(), &'static str> {
+        if self.version.is_some_and(|stated| stated != spelled) {
+            return Err("version_mismatch");
+        }
+        match offered.contains(spelled) {
+            true => Ok(()),
+            false => Err("version_not_offered"),
+        }
+    }
 }
 
 fn unsupported(code: &'static str) -> Malformed {

@@ -152,15 +152,8 @@ impl<'a> Envelope<'a> {
             operation: Some(spelling.operation),
             ..refused(fault, code)
         };
-        if head
-            .version
-            .is_some_and(|stated| stated != spelling.version)
-        {
-            return Err(refused(Fault::VersionNotSupported, "version_mismatch"));
-        }
-        if !rules.versions.contains(spelling.version) {
-            return Err(refused(Fault::VersionNotSupported, "version_not_offered"));
-        }
+        head.agrees(spelling.version, rules.versions)
+            .map_err(|code| refused(Fault::VersionNotSupported, code))?;
         let call = match self.params {
             Params::Read(call) => call,
             Params::Unread { text, at } => {

@@ -216,6 +216,23 @@ impl Operation {
         }
     }
 
+    /// Whether it is about a task that has to be named.
+    pub fn names_a_task(self) -> bool {
+        match self {
+            Operation::SendMessage
+            | Operation::SendStreamingMessage
+            | Operation::ListTasks
+            | Operation::GetExtendedAgentCard => false,
+            Operation::GetTask
+            | Operation::CancelTask
+            | Operation::SubscribeToTask
+            | Operation::CreateTaskPushNotificationConfig
+            | Operation::GetTaskPushNotificationConfig
+            | Operation::ListTaskPushNotificationConfigs
+            | Operation::DeleteTaskPushNotificationConfig => true,
+        }
+    }
+
     /// Whether a good reply is a stream of events.
     pub fn is_streaming(self) -> bool {
         match self {

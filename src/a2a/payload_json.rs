@@ -123,7 +123,7 @@ pub(super) fn read(
             })?;
         }
     }
-    if names_a_task(call.operation) && call.task_id.is_none() {
+    if call.operation.names_a_task() && call.task_id.is_none() {
         return refused("task_id_missing");
     }
     Ok(())
@@ -142,22 +142,6 @@ pub(super) fn read_absent(call: &Call) -> Result<(), Stop> {
         | Operation::GetTaskPushNotificationConfig
         | Operation::ListTaskPushNotificationConfigs
         | Operation::DeleteTaskPushNotificationConfig => refused("params_missing"),
-    }
-}
-
-pub(super) fn names_a_task(operation: Operation) -> bool {
-    match operation {
-        Operation::SendMessage
-        | Operation::SendStreamingMessage
-        | Operation::ListTasks
-        | Operation::GetExtendedAgentCard => false,
-        Operation::GetTask
-        | Operation::CancelTask
-        | Operation::SubscribeToTask
-        | Operation::CreateTaskPushNotificationConfig
-        | Operation::GetTaskPushNotificationConfig
-        | Operation::ListTaskPushNotificationConfigs
-        | Operation::DeleteTaskPushNotificationConfig => true,
     }
 }
 

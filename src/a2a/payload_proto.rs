@@ -140,7 +140,7 @@ pub(super) fn read(bytes: &[u8], call: &mut Call, rules: &ReadRules) -> Result<(
             })?;
         }
     }
-    if payload_json::names_a_task(call.operation) && call.task_id.is_none() {
+    if call.operation.names_a_task() && call.task_id.is_none() {
         return refused("task_id_missing");
     }
     Ok(())

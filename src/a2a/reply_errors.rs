@@ -65,7 +65,7 @@ pub(super) fn code_of_type(name: &str) -> Option<i64> {
 pub(super) fn code_of_status(status: u16, operation: Operation, version: Version) -> i64 {
     match (status, version) {
         (400 | 422, _) => -32602,
-        (404, _) if names_a_task(operation) => -32001,
+        (404, _) if operation.names_a_task() => -32001,
         (404 | 405, _) => -32601,
         (409, Version::V0_3) => -32002,
         (409, Version::V1_0) => -32010,
@@ -81,27 +81,10 @@ pub(super) fn code_of_status(status: u16, operation: Operation, version: Version
 pub(super) fn code_of_grpc(status: u32, operation: Operation) -> i64 {
     match status {
         3 => -32602,
-        5 if names_a_task(operation) => -32001,
+        5 if operation.names_a_task() => -32001,
         5 | 12 => -32601,
         9 => -32004,
         10 => -32010,
         _ => -32603,
-    }
-}
-
-/// Whether the path names a task, so that not found may be about it.
-fn names_a_task(operation: Operation) -> bool {
-    match operation {
-        Operation::GetTask
-        | Operation::CancelTask
-        | Operation::SubscribeToTask
-        | Operation::CreateTaskPushNotificationConfig
-        | Operation::GetTaskPushNotificationConfig
-        | Operation::ListTaskPushNotificationConfigs
-        | Operation::DeleteTaskPushNotificationConfig => true,
-        Operation::SendMessage
-        | Operation::SendStreamingMessage
-        | Operation::ListTasks
-        | Operation::GetExtendedAgentCard => false,
     }
 }

@@ -94,13 +94,8 @@ fn read_found(
     let body = Body::of(request, operation)?;
     let head = head::read_of(request.headers, request.query, body.media_types(found))?;
     let version = found.version;
-    let unsupported = |code| Malformed::before_body(Fault::VersionNotSupported, code);
-    if head.version.is_some_and(|stated| stated != version) {
-        return Err(unsupported("version_mismatch"));
-    }
-    if !rules.versions.contains(version) {
-        return Err(unsupported("version_not_offered"));
-    }
+    head.agrees(version, rules.versions)
+        .map_err(|code| Malformed::before_body(Fault::VersionNotSupported, code))?;
     let dialect = Dialect {
         binding: Binding::Rest,
         version,

@@ -15,7 +15,7 @@ use http::header::{CONNECTION, HeaderName};
 use http::{HeaderMap, HeaderValue};
 
 /// Keys of metadata, and of a data part, by which public agents let a skill be named.
-pub const KNOWN_KEYS: [&str; 3] = ["skillId", "skill_id", "skill"];
+const KNOWN_KEYS: [&str; 3] = ["skillId", "skill_id", "skill"];
 
 /// Longer strings cannot name a skill.
 const MAX_SKILL_CHARS: usize = 256;
@@ -132,6 +132,13 @@ impl SkillRules {
                 | Selector::Header(_)
                 | Selector::Path => None,
             })
+    }
+
+    /// Whether a key of a data part may name a skill and is no selector.
+    pub(super) fn is_unselected(&self, key: &str) -> bool {
+        let mut paths = self.data().map(|(_, path)| path.steps());
+        KNOWN_KEYS.contains(&key)
+            && !paths.any(|steps| matches!(steps, [Step::Name(name)] if **name == *key))
     }
 
     /// Adds what the header fields mention. The field goes to the agent as it came.

@@ -2,7 +2,7 @@
 
 use super::{Stop, fold_alike, refused, skip, slot_ahead};
 use crate::a2a::call::{Call, ReadRules, SkillMention, SkillPlace};
-use crate::a2a::skill_rules::{KNOWN_KEYS, Step, mentioned};
+use crate::a2a::skill_rules::{Step, mentioned};
 use crate::a2a::splice::{STAMP, Slot};
 use crate::a2a::strict_json::{Cursor, Kind};
 
@@ -115,13 +115,9 @@ pub(super) fn data(
     if cursor.kind()? != Kind::Object {
         return skip(cursor);
     }
-    let selected = |key: &str| {
-        let mut paths = skills.data().map(|(_, path)| path.steps());
-        paths.any(|steps| matches!(steps, [Step::Name(name)] if **name == *key))
-    };
     cursor.enter_object()?;
     while let Some(key) = cursor.next_key()? {
-        match KNOWN_KEYS.contains(&&*key) && !selected(&key) {
+        match skills.is_unselected(&key) {
             true => mention(cursor, call, None, SkillPlace::Data)?,
             false => skip(cursor)?,
         }

@@ -4,7 +4,7 @@ use super::{Stop, refused};
 use crate::a2a::call::{Call, ReadRules, SkillMention, SkillPlace};
 use crate::a2a::payload_json::fold_alike;
 use crate::a2a::proto_fields::{LIST_VALUE, STRUCT, VALUE, v0_3};
-use crate::a2a::skill_rules::{KNOWN_KEYS, Step, mentioned};
+use crate::a2a::skill_rules::{Step, mentioned};
 use crate::a2a::splice::STAMP;
 use crate::a2a::strict_proto::{Cursor, Item, Kind, Unknown, Value};
 
@@ -59,14 +59,10 @@ pub(super) fn data(
     let Node::Struct(bytes) = root else {
         return Ok(());
     };
-    let selected = |key: &str| {
-        let mut paths = skills.data().map(|(_, path)| path.steps());
-        paths.any(|steps| matches!(steps, [Step::Name(name)] if **name == *key))
-    };
     entries(
         &mut Cursor::new(bytes, &STRUCT, Unknown::Refused),
         |key, node| {
-            if KNOWN_KEYS.contains(&key) && !selected(key) {
+            if skills.is_unselected(key) {
                 mention(call, None, SkillPlace::Data, node);
             }
             Ok(())
