@@ -19,6 +19,7 @@ use crate::audit::record::Surface;
 use crate::config::snapshot::{Agent, Backend, BackendHttp, Limits, Snapshot};
 use crate::pipeline::recorder::Arrival;
 use crate::pipeline::{Permit, Recorder};
+use crate::test_support::client::{Client, Response, request_head};
 use crate::test_support::gates::{backend_at, gate_for};
 use crate::test_support::memory_journal::MemoryJournal;
 use async_trait::async_trait;
@@ -101,27 +102,28 @@ impl Exchange {
         }
     }
 
+    /// Posts a body on a connection of its own.
+    async fn post(&self, body: &str) -> Response {
+        let mut client = Client::connect(self.address).await.unwrap();
+        client.post_json("/", None, &[], body).await.unwrap()
+    }
+
+    /// The same, without waiting for anything.
+    async fn begin(&self, body: &str) -> Client {
+        let mut client = Client::connect(self.address).await.unwrap();
+        let fields = [("Content-Type", "application/json")];
+        let head = request_head("POST", "/", &fields, Some(body.len()));
+        client.send((head + body).as_bytes()).await.unwrap();
+        client
+    }
+
     /// The outcome record of the only call so far.
     async fn outcome(&self) -> Value {
-        let records = self
-            .journal
-            .until("an outcome", |r| count(r, "outcome") >= 1)
-            .await;
-        records
-            .into_iter()
-            .rfind(|r| r["kind"] == "outcome")
-            .unwrap()
+        self.outcomes(1).await.pop().unwrap()
     }
 
     async fn outcomes(&self, many: usize) -> Vec<Value> {
-        let records = self
-            .journal
-            .until("outcomes", |r| count(r, "outcome") >= many)
-            .await;
-        records
-            .into_iter()
-            .filter(|r| r["kind"] == "outcome")
-            .collect()
+        self.journal.of_kind("outcome", many).await
     }
 }
 
@@ -129,10 +131,6 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         self.stop.send_replace(true);
     }
-}
-
-fn count(records: &[Value], kind: &str) -> usize {
-    records.iter().filter(|r| r["kind"] == kind).count()
 }
 
 /// A JSON-RPC call with `padding` bytes of text, exactly as it must arrive.
@@ -145,6 +143,16 @@ fn call(method: &str, padding: usize) -> String {
         ),
     };
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+}
+
+/// A good reply to it.
+const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[]}}}"#;
+
+/// An event that tells the state of a task.
+fn event(task: &str, state: &str) -> String {
+    format!(
+        "data: {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"statusUpdate\":{{\"taskId\":\"{task}\",\"contextId\":\"c1\",\"status\":{{\"state\":\"{state}\"}}}}}}}}\n\n"
+    )
 }
 
 /// The application of the tests: the straight line from the body on, in either HTTP version.

@@ -1,7 +1,7 @@
 //! The cells: 1 B, 100 KB and 5 MB, with a length and without, from callers of either HTTP version to
 //! agents of either, three in a row on one connection, byte for byte.
 
-use super::{Exchange, call, h2_at, patient};
+use super::{ANSWER, Exchange, call, h2_at, patient};
 use crate::config::snapshot::Backend;
 use crate::test_support::client::{Client, request_head};
 use crate::test_support::gates::backend_at;
@@ -9,8 +9,6 @@ use crate::test_support::h2_agent::{H2Act, H2Agent, H2Answer};
 use crate::test_support::h2_client::H2Client;
 use crate::test_support::http1::chunked;
 use crate::test_support::raw_agent::{Act, RawAgent, json_answer};
-
-const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[]}}}"#;
 
 /// How a body is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

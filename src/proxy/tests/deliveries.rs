@@ -1,15 +1,13 @@
 //! Agents that refuse, close, reset, hang and die: what the outcome says of each.
 
-use super::{Exchange, call, patient, quick};
+use super::{ANSWER, Exchange, call, event, patient, quick};
 use crate::config::snapshot::Limits;
-use crate::test_support::client::{Client, request_head};
+use crate::test_support::client::Client;
 use crate::test_support::raw_agent::{
     Act, RawAgent, RefusingPort, Then, chunk, json_answer, stream_head,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
-
-const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[]}}}"#;
 
 /// What one call to a misbehaving agent came to.
 struct Came {
@@ -20,8 +18,7 @@ struct Came {
 
 async fn one(agent: &RawAgent, limits: Limits, body: &str) -> Came {
     let exchange = Exchange::start(agent.address, limits);
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client.post_json("/", None, &[], body).await.unwrap();
+    let response = exchange.post(body).await;
     let json = response.json();
     assert_eq!(json["id"], 1, "the answer does not echo the id: {json}");
     Came {
@@ -59,20 +56,15 @@ async fn refused_connection() {
     let port = RefusingPort::new();
     let exchange = Exchange::start(port.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client
-        .post_json("/", None, &[], &call("SendMessage", 1))
-        .await
-        .unwrap();
+    let body = call("SendMessage", 1);
+    let response = client.post_json("/", None, &[], &body).await.unwrap();
     assert_eq!(response.status, 502);
     let outcome = exchange.outcome().await;
     assert_eq!(outcome["delivery"], "connect_failed");
     assert_eq!(outcome["reached"], "no");
     assert_eq!(outcome["attempts"][0]["error"], "refused");
     // The caller's connection lives on.
-    let again = client
-        .post_json("/", None, &[], &call("SendMessage", 1))
-        .await
-        .unwrap();
+    let again = client.post_json("/", None, &[], &body).await.unwrap();
     assert_eq!(again.status, 502);
 }
 
@@ -181,11 +173,7 @@ async fn dies_in_the_middle_of_a_stream() {
     answer.extend(chunk(&event("t1", "TASK_STATE_WORKING")));
     let agent = RawAgent::start([Act::AnswerThenReset(answer)]).await;
     let exchange = Exchange::start(agent.address, patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    client
-        .send(&posted(&call("SendStreamingMessage", 1)))
-        .await
-        .unwrap();
+    let mut client = exchange.begin(&call("SendStreamingMessage", 1)).await;
     let mut head = client.head().await.unwrap().unwrap();
     assert_eq!(head.status, 200);
     let mut cut = None;
@@ -277,8 +265,7 @@ async fn caller_leaves_before_the_header_of_a_read() {
     let (_feed, fed) = mpsc::unbounded_channel();
     let agent = RawAgent::start([Act::Fed(fed, Then::Close)]).await;
     let exchange = Exchange::start(agent.address, patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    client.send(&posted(&call("GetTask", 1))).await.unwrap();
+    let client = exchange.begin(&call("GetTask", 1)).await;
     agent.until("the request", |c| c.requests() == 1).await;
     drop(client);
     let outcome = exchange.outcome().await;
@@ -293,8 +280,7 @@ async fn caller_leaves_before_the_header_of_a_send() {
     let (feed, fed) = mpsc::unbounded_channel();
     let agent = RawAgent::start([Act::Fed(fed, Then::Keep)]).await;
     let exchange = Exchange::start(agent.address, patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    client.send(&posted(&call("SendMessage", 1))).await.unwrap();
+    let client = exchange.begin(&call("SendMessage", 1)).await;
     agent.until("the request", |c| c.requests() == 1).await;
     drop(client);
     let reply = r#"{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"t9","contextId":"c9","status":{"state":"TASK_STATE_COMPLETED"}}}}"#;
@@ -313,11 +299,7 @@ async fn caller_leaves_in_the_middle_of_a_stream() {
     let (feed, fed) = mpsc::unbounded_channel();
     let agent = RawAgent::start([Act::Fed(fed, Then::Close)]).await;
     let exchange = Exchange::start(agent.address, patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    client
-        .send(&posted(&call("SendStreamingMessage", 1)))
-        .await
-        .unwrap();
+    let mut client = exchange.begin(&call("SendStreamingMessage", 1)).await;
     feed.send(stream_head()).unwrap();
     feed.send(chunk(&event("t1", "TASK_STATE_WORKING")))
         .unwrap();
@@ -337,11 +319,7 @@ async fn a_silent_stream_is_cut() {
     let (feed, fed) = mpsc::unbounded_channel();
     let agent = RawAgent::start([Act::Fed(fed, Then::Close)]).await;
     let exchange = Exchange::start(agent.address, quick());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    client
-        .send(&posted(&call("SendStreamingMessage", 1)))
-        .await
-        .unwrap();
+    let mut client = exchange.begin(&call("SendStreamingMessage", 1)).await;
     feed.send(stream_head()).unwrap();
     feed.send(chunk(&event("t1", "TASK_STATE_WORKING")))
         .unwrap();
@@ -352,20 +330,4 @@ async fn a_silent_stream_is_cut() {
         "a cut stream ended like a whole one"
     );
     assert_eq!(exchange.outcome().await["ended"], "idle_timeout");
-}
-
-fn event(task: &str, state: &str) -> String {
-    format!(
-        "data: {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"statusUpdate\":{{\"taskId\":\"{task}\",\"contextId\":\"c1\",\"status\":{{\"state\":\"{state}\"}}}}}}}}\n\n"
-    )
-}
-
-fn posted(body: &str) -> Vec<u8> {
-    let head = request_head(
-        "POST",
-        "/",
-        &[("Content-Type", "application/json")],
-        Some(body.len()),
-    );
-    format!("{head}{body}").into_bytes()
 }

@@ -1,15 +1,13 @@
 //! The same truths where the agent speaks HTTP/2, and what only HTTP/2 can say.
 
-use super::{Exchange, call, h2_at, patient, quick};
+use super::{ANSWER, Exchange, call, event, h2_at, patient, quick};
 use crate::config::snapshot::Limits;
-use crate::test_support::client::{Client, request_head};
+use crate::test_support::client::Client;
 use crate::test_support::h2_agent::{H2Act, H2Agent, H2Answer, H2Then};
 use crate::test_support::within;
 use h2::Reason;
 use serde_json::Value;
 use tokio::sync::mpsc;
-
-const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[]}}}"#;
 
 fn good() -> H2Act {
     H2Act::Answer(H2Answer::json(200, ANSWER))
@@ -18,8 +16,7 @@ fn good() -> H2Act {
 /// One call, and its outcome record.
 async fn one(agent: &H2Agent, limits: Limits, body: &str) -> (u16, Value) {
     let exchange = Exchange::to(h2_at(agent.address), limits);
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client.post_json("/", None, &[], body).await.unwrap();
+    let response = exchange.post(body).await;
     (response.status, exchange.outcome().await)
 }
 
@@ -157,12 +154,9 @@ async fn dies_in_the_middle_of_a_stream() {
     let (feed, fed) = mpsc::unbounded_channel();
     let agent = H2Agent::start([H2Act::Fed(stream(), fed, H2Then::Reset)]).await;
     let exchange = Exchange::to(h2_at(agent.address), patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    client
-        .send(&posted(&call("SendStreamingMessage", 1)))
-        .await
+    let mut client = exchange.begin(&call("SendStreamingMessage", 1)).await;
+    feed.send(event("t1", "TASK_STATE_WORKING").into_bytes())
         .unwrap();
-    feed.send(event("t1").into_bytes()).unwrap();
     let mut head = client.head().await.unwrap().unwrap();
     client.body_until(&mut head, "t1").await.unwrap();
     drop(feed);
@@ -180,12 +174,9 @@ async fn caller_leaves_in_the_middle_of_a_stream() {
     let (feed, fed) = mpsc::unbounded_channel();
     let agent = H2Agent::start([H2Act::Fed(stream(), fed, H2Then::End), good()]).await;
     let exchange = Exchange::to(h2_at(agent.address), patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    client
-        .send(&posted(&call("SendStreamingMessage", 1)))
-        .await
+    let mut client = exchange.begin(&call("SendStreamingMessage", 1)).await;
+    feed.send(event("t1", "TASK_STATE_WORKING").into_bytes())
         .unwrap();
-    feed.send(event("t1").into_bytes()).unwrap();
     let mut head = client.head().await.unwrap().unwrap();
     client.body_until(&mut head, "t1").await.unwrap();
     drop(client);
@@ -193,11 +184,7 @@ async fn caller_leaves_in_the_middle_of_a_stream() {
     let outcome = exchange.outcome().await;
     says(&outcome, "response_partial", "yes", "caller_left");
     // The connection lives on.
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client
-        .post_json("/", None, &[], &call("SendMessage", 1))
-        .await
-        .unwrap();
+    let response = exchange.post(&call("SendMessage", 1)).await;
     assert_eq!(response.status, 200);
     assert_eq!(agent.counts().connections, 1);
 }
@@ -207,12 +194,9 @@ async fn calls_share_a_connection() {
     let (feed, fed) = mpsc::unbounded_channel();
     let agent = H2Agent::start([H2Act::Fed(stream(), fed, H2Then::End), good(), good()]).await;
     let exchange = Exchange::to(h2_at(agent.address), patient());
-    let mut streaming = Client::connect(exchange.address).await.unwrap();
-    streaming
-        .send(&posted(&call("SendStreamingMessage", 1)))
-        .await
+    let mut streaming = exchange.begin(&call("SendStreamingMessage", 1)).await;
+    feed.send(event("t1", "TASK_STATE_WORKING").into_bytes())
         .unwrap();
-    feed.send(event("t1").into_bytes()).unwrap();
     let mut head = streaming.head().await.unwrap().unwrap();
     streaming.body_until(&mut head, "t1").await.unwrap();
     let mut client = Client::connect(exchange.address).await.unwrap();
@@ -243,11 +227,7 @@ async fn an_agent_that_speaks_no_http2_gives_no_reply() {
     use crate::test_support::raw_agent::{Act, RawAgent, json_answer};
     let agent = RawAgent::start([Act::Answer(json_answer(200, ANSWER))]).await;
     let exchange = Exchange::to(h2_at(agent.address), quick());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client
-        .post_json("/", None, &[], &call("SendMessage", 1))
-        .await
-        .unwrap();
+    let response = exchange.post(&call("SendMessage", 1)).await;
     assert!(matches!(response.status, 502 | 504), "{}", response.status);
     // What it took for requests is the preface of HTTP/2.
     for seen in agent.counts().seen {
@@ -299,16 +279,4 @@ fn stream() -> H2Answer {
         fields: vec![("content-type", "text/event-stream".to_owned())],
         ..H2Answer::default()
     }
-}
-
-fn event(task: &str) -> String {
-    format!(
-        "data: {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"statusUpdate\":{{\"taskId\":\"{task}\",\"contextId\":\"c1\",\"status\":{{\"state\":\"TASK_STATE_WORKING\"}}}}}}}}\n\n"
-    )
-}
-
-fn posted(body: &str) -> Vec<u8> {
-    let fields = [("Content-Type", "application/json")];
-    let head = request_head("POST", "/", &fields, Some(body.len()));
-    format!("{head}{body}").into_bytes()
 }

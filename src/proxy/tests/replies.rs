@@ -1,7 +1,6 @@
 //! Replies that may not pass as they are.
 
-use super::{Exchange, call, patient};
-use crate::test_support::client::Client;
+use super::{ANSWER, Exchange, call, patient};
 use crate::test_support::raw_agent::{Act, LAST_CHUNK, RawAgent, chunk, json_answer, stream_head};
 
 fn answer(head: &str, body: &str) -> Vec<u8> {
@@ -14,7 +13,6 @@ fn answer(head: &str, body: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_the_agent_says_of_itself_is_not_passed_on() {
-    let good = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"m2","role":"ROLE_AGENT","parts":[]}}}"#;
     let table: &[(Vec<u8>, u16, i64)] = &[
         (
             answer(
@@ -38,7 +36,7 @@ async fn what_the_agent_says_of_itself_is_not_passed_on() {
         (
             answer(
                 "200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip",
-                good,
+                ANSWER,
             ),
             200,
             -32006,
@@ -56,7 +54,7 @@ async fn what_the_agent_says_of_itself_is_not_passed_on() {
         (
             answer(
                 "200 OK\r\nContent-Type: application/json\r\nContent-Type: text/html",
-                good,
+                ANSWER,
             ),
             200,
             -32006,
@@ -83,11 +81,7 @@ async fn what_the_agent_says_of_itself_is_not_passed_on() {
         let shown = String::from_utf8_lossy(bytes);
         let agent = RawAgent::start([Act::AnswerThenClose(bytes.clone())]).await;
         let exchange = Exchange::start(agent.address, patient());
-        let mut client = Client::connect(exchange.address).await.unwrap();
-        let response = client
-            .post_json("/", None, &[], &call("SendMessage", 1))
-            .await
-            .unwrap();
+        let response = exchange.post(&call("SendMessage", 1)).await;
         assert_eq!(response.status, *status, "{shown}");
         assert_eq!(response.json()["error"]["code"], *code, "{shown}");
         assert_eq!(response.json()["id"], 1, "{shown}");
@@ -106,17 +100,12 @@ async fn what_the_agent_says_of_itself_is_not_passed_on() {
 
 #[tokio::test]
 async fn interim_replies_are_swallowed() {
-    let good = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"m2","role":"ROLE_AGENT","parts":[]}}}"#;
     let mut bytes = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(3);
-    bytes.extend(json_answer(200, good));
+    bytes.extend(json_answer(200, ANSWER));
     let agent = RawAgent::start([Act::Answer(bytes)]).await;
     let exchange = Exchange::start(agent.address, patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client
-        .post_json("/", None, &[], &call("SendMessage", 1))
-        .await
-        .unwrap();
-    assert_eq!((response.status, response.text()), (200, good.to_owned()));
+    let response = exchange.post(&call("SendMessage", 1)).await;
+    assert_eq!((response.status, response.text()), (200, ANSWER.to_owned()));
 }
 
 /// A stream that has begun is told about a bad event in its own form, and ends.
@@ -128,11 +117,7 @@ async fn a_bad_event_is_replaced() {
     bytes.extend(LAST_CHUNK);
     let agent = RawAgent::start([Act::Answer(bytes)]).await;
     let exchange = Exchange::start(agent.address, patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client
-        .post_json("/", None, &[], &call("SendStreamingMessage", 1))
-        .await
-        .unwrap();
+    let response = exchange.post(&call("SendStreamingMessage", 1)).await;
     let text = response.text();
     assert!(
         text.starts_with(": hello\n\nevent: error\ndata: {"),
@@ -161,11 +146,7 @@ async fn another_task_in_a_stream_cuts_it() {
     bytes.extend(LAST_CHUNK);
     let agent = RawAgent::start([Act::Answer(bytes)]).await;
     let exchange = Exchange::start(agent.address, patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client
-        .post_json("/", None, &[], &call("SendStreamingMessage", 1))
-        .await
-        .unwrap();
+    let response = exchange.post(&call("SendStreamingMessage", 1)).await;
     assert!(response.text().contains("mine") && !response.text().contains("theirs"));
     assert_eq!(
         exchange.outcome().await["response"]["malformed"],
@@ -181,11 +162,7 @@ async fn a_large_reply_streams_through_unchanged() {
     );
     let agent = RawAgent::start([Act::Answer(json_answer(200, &body))]).await;
     let exchange = Exchange::start(agent.address, patient());
-    let mut client = Client::connect(exchange.address).await.unwrap();
-    let response = client
-        .post_json("/", None, &[], &call("SendMessage", 1))
-        .await
-        .unwrap();
+    let response = exchange.post(&call("SendMessage", 1)).await;
     assert_eq!(response.status, 200);
     assert!(response.text() == body, "the reply changed on its way");
     let outcome = exchange.outcome().await;
@@ -196,17 +173,15 @@ async fn a_large_reply_streams_through_unchanged() {
 /// A reply without a length passes; the record says that its end proves nothing.
 #[tokio::test]
 async fn a_reply_that_ends_by_close_is_told() {
-    let good = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"m2","role":"ROLE_AGENT","parts":[]}}}"#;
-    let plain = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{good}");
-    for (bytes, told) in [(plain.into_bytes(), true), (json_answer(200, good), false)] {
+    let plain = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{ANSWER}");
+    for (bytes, told) in [
+        (plain.into_bytes(), true),
+        (json_answer(200, ANSWER), false),
+    ] {
         let agent = RawAgent::start([Act::AnswerThenClose(bytes)]).await;
         let exchange = Exchange::start(agent.address, patient());
-        let mut client = Client::connect(exchange.address).await.unwrap();
-        let response = client
-            .post_json("/", None, &[], &call("SendMessage", 1))
-            .await
-            .unwrap();
-        assert_eq!((response.status, response.text()), (200, good.to_owned()));
+        let response = exchange.post(&call("SendMessage", 1)).await;
+        assert_eq!((response.status, response.text()), (200, ANSWER.to_owned()));
         let outcome = exchange.outcome().await;
         assert_eq!(
             outcome["response"]["ended_by_close"] == true,

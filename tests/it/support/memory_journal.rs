@@ -65,6 +65,14 @@ impl MemoryJournal {
         .await
     }
 
+    /// The records of a kind, once there are `many`.
+    pub async fn of_kind(&self, kind: &str, many: usize) -> Vec<Value> {
+        let of_kind = |record: &Value| record["kind"] == kind;
+        let enough = |r: &[Value]| r.iter().filter(|r| of_kind(r)).count() >= many;
+        let records = self.until(kind, enough).await;
+        records.into_iter().filter(of_kind).collect()
+    }
+
     fn take(&self, record: RecordBody) -> Result<u64, JournalError> {
         let mut state = self.state.lock().unwrap();
         if let Some(error) = state.refuse {
