@@ -1,6 +1,6 @@
 //! Replies with which an agent, or what pretends to be one, would harm a caller or the gateway.
 
-use super::{Rig, task};
+use crate::calls::rig::{Rig, task};
 use crate::calls::{RPC, message};
 use crate::support::client::request_head;
 use crate::support::issuer::Grant;
@@ -39,7 +39,7 @@ async fn a_reply_to_head_ends_with_its_header() {
     // The caller's connection goes on behind the header.
     client.send(request("GET").as_bytes()).await.unwrap();
     assert_eq!(client.response().await.unwrap().text(), "ok");
-    for outcome in rig.outcomes(3).await {
+    for outcome in rig.gateway.journal.of_kind("outcome", 3).await {
         assert_eq!(outcome["delivery"], "responded", "{outcome}");
     }
 }
@@ -56,17 +56,7 @@ async fn no_field_of_a_reply_breaks_out_of_its_line() {
         body.len()
     );
     let rig = Rig::new([Act::Answer(reply.into_bytes())]).await;
-    let token = rig.token("alice", Grant::Agent);
-    let call = message("SendMessage", "hello", "hi", &[]);
-    let mut client = rig.client().await;
-    let fields = [
-        ("Authorization", format!("Bearer {token}")),
-        ("Content-Type", "application/json".to_owned()),
-        ("A2A-Version", "1.0".to_owned()),
-    ];
-    let fields: Vec<_> = fields.iter().map(|(n, v)| (*n, v.as_str())).collect();
-    let head = request_head("POST", RPC, &fields, Some(call.len()));
-    client.send((head + &call).as_bytes()).await.unwrap();
+    let mut client = rig.begin("alice", "SendMessage").await;
     let head = client.head().await.unwrap().unwrap();
     let raw = String::from_utf8(head.raw.clone()).unwrap().to_lowercase();
     for never in [
@@ -142,17 +132,7 @@ async fn a_large_reply_about_anothers_task_is_broken_off() {
     .await;
     let first = rig.ask("alice", "SendMessage").await;
     assert_eq!(first.json()["result"]["task"]["id"], "t-alice");
-    let token = rig.token("bob", Grant::Agent);
-    let call = message("SendMessage", "hello", "hi", &[]);
-    let bearer = format!("Bearer {token}");
-    let fields = [
-        ("Authorization", bearer.as_str()),
-        ("Content-Type", "application/json"),
-        ("A2A-Version", "1.0"),
-    ];
-    let mut client = rig.client().await;
-    let head = request_head("POST", RPC, &fields, Some(call.len()));
-    client.send((head + &call).as_bytes()).await.unwrap();
+    let mut client = rig.begin("bob", "SendMessage").await;
     let mut head = client.head().await.unwrap().unwrap();
     let mut body = Vec::new();
     let proper_end = loop {
@@ -167,7 +147,7 @@ async fn a_large_reply_about_anothers_task_is_broken_off() {
             || serde_json::from_slice::<Value>(&body).is_ok_and(|v| v["error"]["code"] == -32006)
     );
     assert!(!String::from_utf8_lossy(&body).contains("t-alice"));
-    let outcomes = rig.outcomes(2).await;
+    let outcomes = rig.gateway.journal.of_kind("outcome", 2).await;
     assert_eq!(outcomes[1]["response"]["malformed"], "foreign_id");
     assert_eq!(outcomes[1]["ended"], "malformed");
 }
@@ -223,17 +203,7 @@ async fn a_large_event_about_anothers_task_is_never_completed() {
     ])
     .await;
     assert_eq!(rig.ask("alice", "SendMessage").await.status, 200);
-    let token = rig.token("bob", Grant::Agent);
-    let call = message("SendStreamingMessage", "hello", "hi", &[]);
-    let bearer = format!("Bearer {token}");
-    let fields = [
-        ("Authorization", bearer.as_str()),
-        ("Content-Type", "application/json"),
-        ("A2A-Version", "1.0"),
-    ];
-    let mut client = rig.client().await;
-    let head = request_head("POST", RPC, &fields, Some(call.len()));
-    client.send((head + &call).as_bytes()).await.unwrap();
+    let mut client = rig.begin("bob", "SendStreamingMessage").await;
     let mut head = client.head().await.unwrap().unwrap();
     let mut body = Vec::new();
     while let Ok(Some(piece)) = client.piece(&mut head).await {
@@ -244,7 +214,7 @@ async fn a_large_event_about_anothers_task_is_never_completed() {
         !body.windows(2).any(|w| w == b"\n\n"),
         "the event was completed"
     );
-    let outcomes = rig.outcomes(2).await;
+    let outcomes = rig.gateway.journal.of_kind("outcome", 2).await;
     assert_eq!(outcomes[1]["response"]["malformed"], "foreign_id");
 }
 

@@ -1,6 +1,6 @@
 //! Requests that mean one thing to us and another to an agent or a proxy in front.
 
-use super::{Rig, task};
+use crate::calls::rig::{Rig, task};
 use crate::calls::{RPC, Stand, message};
 use crate::support::client::{Client, request_head};
 use crate::support::fake_agent;

@@ -5,11 +5,23 @@ use crate::support::client::{Client, request_head};
 use crate::support::issuer::Grant;
 use serde_json::Value;
 
+/// The head of a call whose body is in chunks.
+fn head(stand: &Stand) -> String {
+    let bearer = format!("Bearer {}", stand.reviewer());
+    let fields = [
+        ("Authorization", bearer.as_str()),
+        ("Content-Type", "application/json"),
+        ("A2A-Version", "1.0"),
+        ("Transfer-Encoding", "chunked"),
+    ];
+    request_head("POST", RPC, &fields, None)
+}
+
 /// Each is refused or read as every parser reads it; none leaves a second request behind.
 #[tokio::test]
 async fn an_unclear_chunk_ends_the_connection() {
     let stand = Stand::new().await;
-    let bearer = format!("Bearer {}", stand.reviewer());
+    let head = head(&stand);
     let full = stand.issuer.token("carol", Grant::Full, Value::Null);
     let full = format!("Bearer {full}");
     let smuggled = request_head(
@@ -20,12 +32,6 @@ async fn an_unclear_chunk_ends_the_connection() {
     );
     let body = message("SendMessage", "hello", "hi", &[]);
     let n = body.len();
-    let fields = [
-        ("Authorization", bearer.as_str()),
-        ("Content-Type", "application/json"),
-        ("A2A-Version", "1.0"),
-        ("Transfer-Encoding", "chunked"),
-    ];
     for framed in [
         format!("{n:x}\n{body}\r\n0\r\n\r\n"),
         format!("{n:x}\r\n{body}\n0\r\n\r\n"),
@@ -46,9 +52,8 @@ async fn an_unclear_chunk_ends_the_connection() {
         let shown = framed.escape_debug().to_string();
         let before = stand.counted();
         let mut client = Client::connect(stand.gateway.address).await.unwrap();
-        let head = request_head("POST", RPC, &fields, None);
         client
-            .send((head + &framed + &smuggled).as_bytes())
+            .send((head.clone() + &framed + &smuggled).as_bytes())
             .await
             .unwrap();
         let _ = client.half_close().await;
@@ -70,22 +75,18 @@ async fn an_unclear_chunk_ends_the_connection() {
 #[tokio::test]
 async fn extensions_pass_and_trailers_stay() {
     let stand = Stand::new().await;
-    let bearer = format!("Bearer {}", stand.reviewer());
+    let head = head(&stand);
     let body = message("SendMessage", "hello", "hi", &[]);
     let n = body.len();
-    let fields = [
-        ("Authorization", bearer.as_str()),
-        ("Content-Type", "application/json"),
-        ("A2A-Version", "1.0"),
-        ("Transfer-Encoding", "chunked"),
-    ];
     for framed in [
         format!("{n:X};a=b\r\n{body}\r\n0;c\r\n\r\n"),
         format!("{n:x}\r\n{body}\r\n000\r\nA2A-Version: 0.3\r\nX-Trailer: yes\r\n\r\n"),
     ] {
         let mut client = Client::connect(stand.gateway.address).await.unwrap();
-        let head = request_head("POST", RPC, &fields, None);
-        client.send((head + &framed).as_bytes()).await.unwrap();
+        client
+            .send((head.clone() + &framed).as_bytes())
+            .await
+            .unwrap();
         let answer = client.response().await.unwrap();
         assert_eq!(answer.status, 200, "{framed}: {}", answer.text());
     }
@@ -103,15 +104,8 @@ async fn extensions_pass_and_trailers_stay() {
 #[tokio::test]
 async fn nothing_that_comes_with_a_chunked_body_is_a_request() {
     let stand = Stand::new().await;
-    let bearer = format!("Bearer {}", stand.reviewer());
+    let head = head(&stand);
     let body = message("SendMessage", "hello", "hi", &[]);
-    let fields = [
-        ("Authorization", bearer.as_str()),
-        ("Content-Type", "application/json"),
-        ("A2A-Version", "1.0"),
-        ("Transfer-Encoding", "chunked"),
-    ];
-    let head = request_head("POST", RPC, &fields, None);
     let one = format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     let mut client = Client::connect(stand.gateway.address).await.unwrap();
     client.send(format!("{one}{one}").as_bytes()).await.unwrap();

@@ -1,6 +1,6 @@
 //! One connection, several requests: where the next one begins, and whose reply is whose.
 
-use super::{Rig, task};
+use crate::calls::rig::{Rig, task};
 use crate::calls::{RPC, Stand, message};
 use crate::support::client::{Client, request_head};
 use crate::support::issuer::Grant;

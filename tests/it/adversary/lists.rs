@@ -1,6 +1,6 @@
 //! Lists with which an agent would show one caller another's tasks, or nothing at all.
 
-use super::{Rig, task};
+use crate::calls::rig::{Rig, card, task};
 use crate::calls::{POLICY, RPC};
 use crate::support::client::Response;
 use crate::support::fake_agent::call;
@@ -23,7 +23,9 @@ async fn rig(acts: impl IntoIterator<Item = Act>) -> Rig {
     let policy = format!(
         "{POLICY}  - {{id: lists, allow: {{agents: any, operations: [list]}}, grant: agent}}\n"
     );
-    Rig::with_policy(acts, &policy, |yaml| yaml).await
+    let rig = Rig::of(card, &policy, |yaml| yaml).await;
+    rig.agent.play(acts);
+    rig
 }
 
 fn answer(result: &str) -> Act {
@@ -92,7 +94,13 @@ async fn a_list_that_breaks_off_is_no_list() {
     let response = list(&rig, "alice").await;
     assert_eq!(response.status, 502, "{}", response.text());
     assert!(!response.text().contains("t-1"));
-    let outcome = rig.outcomes(2).await.pop().unwrap();
+    let outcome = rig
+        .gateway
+        .journal
+        .of_kind("outcome", 2)
+        .await
+        .pop()
+        .unwrap();
     assert_eq!(
         outcome["attempts"].as_array().unwrap().len(),
         2,

@@ -14,6 +14,7 @@ mod malformed;
 mod recorded;
 mod replies;
 mod rest;
+pub mod rig;
 mod selectors;
 mod skills;
 mod streaming;
@@ -94,6 +95,18 @@ audit: {{journal: {{dir: journal}}}}
     )
 }
 
+/// A gateway with this file, which names this policy and the issuer's keys; it has its cards.
+pub async fn gateway(yaml: &str, policy: &str, issuer: &Issuer) -> Gateway {
+    let files = [("policy.yaml", policy), ("corp.jwks.json", &issuer.jwks())];
+    Gateway::start_with(Setup {
+        yaml,
+        files: &files,
+        clock: None,
+    })
+    .with_cards()
+    .await
+}
+
 impl Stand {
     pub async fn new() -> Stand {
         Stand::with_policy(POLICY).await
@@ -108,14 +121,7 @@ impl Stand {
         let agent = fake_agent::start().await;
         let issuer = Issuer::new(DevAlgorithm::Es256);
         let yaml = edit(yaml(&agent.url(), &issuer));
-        let files = [("policy.yaml", policy), ("corp.jwks.json", &issuer.jwks())];
-        let gateway = Gateway::start_with(Setup {
-            yaml: &yaml,
-            files: &files,
-            clock: None,
-        })
-        .with_cards()
-        .await;
+        let gateway = gateway(&yaml, policy, &issuer).await;
         Stand {
             agent,
             issuer,

@@ -202,11 +202,7 @@ async fn metrics_count_by_closed_labels() {
         )
         .await;
     stand.gateway.refusal(2).await;
-    stand
-        .gateway
-        .journal
-        .until("the outcome", |r| r.iter().any(|r| r["kind"] == "outcome"))
-        .await;
+    stand.gateway.journal.of_kind("outcome", 1).await;
     let metrics = get(stand.gateway.admin, "/metrics", &[])
         .await
         .unwrap()

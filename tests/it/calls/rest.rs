@@ -4,10 +4,11 @@
 mod interfaces;
 mod spellings;
 
+use super::rig::Rig;
 use super::{POLICY, RPC, message};
 use crate::support::client::{Client, Response};
-use crate::support::gateway::{Gateway, Setup};
-use crate::support::issuer::{DevAlgorithm, Grant, Issuer};
+use crate::support::gateway::Gateway;
+use crate::support::issuer::{Grant, Issuer};
 use crate::support::raw_agent::{Act, LAST_CHUNK, RawAgent, Seen, chunk, json_answer, stream_head};
 use serde_json::{Value, json};
 
@@ -48,27 +49,12 @@ impl Stand {
 
     /// In front of an agent with this card.
     async fn of(card: impl Fn(u16) -> Value, edit: impl Fn(String) -> String) -> Stand {
-        let agent = RawAgent::start([]).await;
-        let public = card(agent.address.port());
-        agent.play([Act::Answer(json_answer(200, &public.to_string()))]);
-        let issuer = Issuer::new(DevAlgorithm::Es256);
-        let yaml = super::yaml(&format!("http://{}", agent.address), &issuer);
-        let yaml = edit(yaml.replace(
-            &yaml[yaml.find("  - name: hidden").unwrap()..yaml.find("policies:").unwrap()],
-            "",
-        ));
         let policy = POLICY.replace("[review-diff]", "any");
-        let files = [
-            ("policy.yaml", &*policy),
-            ("corp.jwks.json", &issuer.jwks()),
-        ];
-        let gateway = Gateway::start_with(Setup {
-            yaml: &yaml,
-            files: &files,
-            clock: None,
-        })
-        .with_cards()
-        .await;
+        let Rig {
+            agent,
+            issuer,
+            gateway,
+        } = Rig::of(card, &policy, edit).await;
         Stand {
             agent,
             gateway,

@@ -1,9 +1,9 @@
 //! Every place where a call may name its skill (FC-72), and that those which disagree are refused.
 
-use super::{POLICY, RPC, Stand, yaml};
+use super::{POLICY, RPC, Stand, gateway, yaml};
 use crate::support::client::{Client, Response, get};
 use crate::support::fake_agent;
-use crate::support::gateway::{Gateway, Setup};
+use crate::support::gateway::Gateway;
 use crate::support::issuer::{DevAlgorithm, Issuer};
 use crate::support::loopback;
 use portcullis::cli::demo_agent::{DemoAgent, Options};
@@ -364,15 +364,11 @@ async fn a_path_stands_for_a_skill() {
       - {binding: JSONRPC, version: \"1.0\", backend: /review, public_path: /review}
       - {binding: JSONRPC, version: \"1.0\", backend: /hello, public_path: /hello}\n",
     );
-    let gateway = Gateway::start_with(Setup {
-        yaml: &yaml,
-        files: &[("policy.yaml", POLICY), ("corp.jwks.json", &issuer.jwks())],
-        clock: None,
-    });
+    let gateway = gateway(&yaml, POLICY, &issuer).await;
     let stand = Stand {
         agent,
         issuer,
-        gateway: gateway.with_cards().await,
+        gateway,
     };
     let author = stand.token("alice", "author");
     let at = |path: &'static str, message: Value, token: String| {

@@ -34,28 +34,15 @@ async fn open(stand: &Stand, path: &str, method: &str, body: &str) -> (Client, H
 
 /// The last outcome, once there are `many`.
 async fn outcome(stand: &Stand, many: usize) -> Value {
-    let is_outcome = |r: &&Value| r["kind"] == "outcome";
-    let records = stand.gateway.journal.until("an outcome", |records| {
-        records.iter().filter(is_outcome).count() >= many
-    });
-    let records = records.await;
-    records
-        .into_iter()
-        .rfind(|r| r["kind"] == "outcome")
-        .unwrap()
+    let outcomes = stand.gateway.journal.of_kind("outcome", many);
+    outcomes.await.pop().unwrap()
 }
 
 /// A streaming call in JSON-RPC 1.0, in front of an agent that answers with these bytes.
 async fn answered(stand: &Stand, bytes: Vec<u8>) -> Response {
     stand.agent.play([Act::Answer(bytes)]);
     let body = message("SendStreamingMessage", "hello", "hi", &[]);
-    let bearer = format!("Bearer {}", stand.token(Grant::Agent));
-    let mut client = Client::connect(stand.gateway.address).await.unwrap();
-    let fields = [("A2A-Version", "1.0")];
-    client
-        .post_json(super::RPC, bearer.strip_prefix("Bearer "), &fields, &body)
-        .await
-        .unwrap()
+    stand.post(&stand.token(Grant::Agent), &body).await
 }
 
 /// What Bob and Alice get when they ask for a task that is Alice's.

@@ -133,15 +133,7 @@ impl Gateway {
 
     /// The newest refusal, once there are `many`.
     pub async fn refusal(&self, many: usize) -> serde_json::Value {
-        let is_refusal = |r: &&serde_json::Value| r["kind"] == "refusal";
-        let records = self
-            .journal
-            .until("a refusal", |r| r.iter().filter(is_refusal).count() >= many)
-            .await;
-        records
-            .into_iter()
-            .rfind(|r| r["kind"] == "refusal")
-            .unwrap()
+        self.journal.of_kind("refusal", many).await.pop().unwrap()
     }
 }
 
