@@ -19,9 +19,7 @@ card below `base`, which is fetched as a stranger would. An answer has `posted` 
 called; for gRPC the target) and either what came back or `error`, with the exception's type and text.
 """
 
-import asyncio
 import json
-import sys
 
 import grpc.aio
 import httpx
@@ -44,21 +42,12 @@ from a2a.types import (
     TaskState,
 )
 
-
-# Plain HTTP on loopback: without this every client would read the machine's certificates.
-PLAIN = {"timeout": 20, "trust_env": False, "verify": False}
+from orders import PLAIN, Gathered, answered, follow, obey_all, raw_card, until_canceled
 
 
-async def raw_card(base):
-    """The card as it came, before any parser."""
-    async with httpx.AsyncClient(**PLAIN) as http:
-        answer = await http.get(base.rstrip("/") + "/.well-known/agent-card.json")
-        answer.raise_for_status()
-        return answer.text
-
-
-async def discover(base, version, binding):
-    """The card as a client sees it that knows this version and this binding alone."""
+async def discover(order):
+    """The card as a client sees it that knows the order's version and binding alone."""
+    base, version, binding = order["base"], order["version"], order["binding"]
     if version == "0.3":
         # A 0.3 client reads the 0.3 members only; the SDK's own parser makes them a card of today.
         old = {k: v for k, v in json.loads(await raw_card(base)).items() if k != "supportedInterfaces"}
@@ -77,15 +66,11 @@ async def discover(base, version, binding):
     narrowed.CopyFrom(card)
     del narrowed.supported_interfaces[:]
     narrowed.supported_interfaces.extend(known)
-    return narrowed
+    return narrowed, known[0].url
 
 
-class Answer:
-    """What a call's events said, gathered."""
-
-    def __init__(self):
-        self.kinds, self.texts = [], []
-        self.task = self.context = self.state = None
+class Answer(Gathered):
+    """What this SDK's events say."""
 
     def of_task(self, task):
         self.task, self.context = task.id, task.context_id
@@ -114,27 +99,15 @@ def request(order):
     return asked
 
 
-async def watch(client, task, calling):
-    """Cancels the task once it is watched; gives its last state as the watcher saw it."""
-    seen, canceling = Answer(), None
-    async for event in client.subscribe(SubscribeToTaskRequest(id=task), context=calling):
-        seen.of_event(event)
-        if canceling is None:
-            request = CancelTaskRequest(id=task)
-            canceling = asyncio.create_task(client.cancel_task(request, context=calling))
-    if canceling:
-        await canceling
-    return seen.state
-
-
 async def send(order, client, calling, answer):
-    watching = None
-    async for event in client.send_message(request(order), context=calling):
-        answer.of_event(event)
-        if order.get("watch") and answer.state == "TASK_STATE_WORKING" and not watching:
-            watching = asyncio.create_task(watch(client, answer.task, calling))
-    if order.get("watch"):
-        answer.watched = await watching if watching else None
+    def cancel(task):
+        return client.cancel_task(CancelTaskRequest(id=task), context=calling)
+
+    def watch(task):
+        events = client.subscribe(SubscribeToTaskRequest(id=task), context=calling)
+        return until_canceled(events, Answer(), lambda: cancel(task))
+
+    await follow(order, client.send_message(request(order), context=calling), answer, watch)
 
 
 async def push(order, client, calling):
@@ -196,9 +169,7 @@ async def call(order, card, http):
         case other:
             raise ValueError(f"unknown order `{other}`")
     await client.close()
-    answer.text = " ".join(text for text in answer.texts if text)
-    del answer.texts
-    return vars(answer)
+    return answer.gathered()
 
 
 async def obey(order):
@@ -207,28 +178,8 @@ async def obey(order):
             card = await A2ACardResolver(http, order["base"]).get_agent_card()
         urls = [i.url for i in card.supported_interfaces]
         return {"raw": await raw_card(order["base"]), "urls": urls}
-    posted = []
-
-    async def note(request):
-        posted.append(str(request.url))
-
-    order.setdefault("binding", "JSONRPC")
-    try:
-        card = await discover(order["base"], order["version"], order["binding"])
-        if order["binding"] == "GRPC":
-            posted.append(card.supported_interfaces[0].url)
-        async with httpx.AsyncClient(event_hooks={"request": [note]}, **PLAIN) as http:
-            answer = await asyncio.wait_for(call(order, card, http), 20)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-        answer = {"error": {"type": type(error).__name__, "text": str(error)}}
-    return {**answer, "posted": posted}
-
-
-def main():
-    with asyncio.Runner() as runner:
-        for line in sys.stdin:
-            print(json.dumps(runner.run(obey(json.loads(line)))), flush=True)
+    return await answered(order, discover, call)
 
 
 if __name__ == "__main__":
-    main()
+    obey_all(obey)

@@ -4,9 +4,6 @@ Orders and answers are those of client_check.py, in version 0.3 alone: its clien
 `push-list` and `push-delete`.
 """
 
-import asyncio
-import json
-import sys
 import uuid
 
 import grpc.aio
@@ -25,16 +22,10 @@ from a2a.types import (
     TextPart,
 )
 
-# Plain HTTP on loopback: without this every client would read the machine's certificates.
-PLAIN = {"timeout": 20, "trust_env": False, "verify": False}
+from orders import PLAIN, Gathered, answered, follow, obey_all, raw_card, until_canceled
 
-
-class Answer:
-    """What a call's events said, gathered."""
-
-    def __init__(self):
-        self.kinds, self.texts = [], []
-        self.task = self.context = self.state = None
+class Answer(Gathered):
+    """What this SDK's events say."""
 
     def of_task(self, task):
         self.task, self.context = task.id, task.context_id
@@ -96,26 +87,12 @@ def message(order):
     return Message(role=Role.user, parts=[part], message_id=str(uuid.uuid4()), **ids)
 
 
-async def watch(client, task):
-    """Cancels the task once it is watched; gives its last state as the watcher saw it."""
-    seen, canceling = Answer(), None
-    async for event in client.resubscribe(TaskIdParams(id=task)):
-        seen.of_event(event)
-        if canceling is None:
-            canceling = asyncio.create_task(client.cancel_task(TaskIdParams(id=task)))
-    if canceling:
-        await canceling
-    return seen.state
-
-
 async def send(order, client, answer):
-    watching = None
-    async for event in client.send_message(message(order)):
-        answer.of_event(event)
-        if order.get("watch") and answer.state == "TASK_STATE_WORKING" and not watching:
-            watching = asyncio.create_task(watch(client, answer.task))
-    if order.get("watch"):
-        answer.watched = await watching if watching else None
+    def watch(task):
+        named = TaskIdParams(id=task)
+        return until_canceled(client.resubscribe(named), Answer(), lambda: client.cancel_task(named))
+
+    await follow(order, client.send_message(message(order)), answer, watch)
 
 
 async def push(order, client):
@@ -164,51 +141,31 @@ async def call(order, card, http):
         case other:
             raise ValueError(f"unknown order `{other}`")
     await client.close()
-    answer.text = " ".join(text for text in answer.texts if text)
-    del answer.texts
-    return vars(answer)
+    return answer.gathered()
 
 
-async def discover(base):
+async def read_card(base):
     async with httpx.AsyncClient(**PLAIN) as http:
-        answer = await http.get(base.rstrip("/") + "/.well-known/agent-card.json")
-        answer.raise_for_status()
-        return await A2ACardResolver(http, base).get_agent_card(), answer.text
+        return await A2ACardResolver(http, base).get_agent_card()
+
+
+async def discover(order):
+    card = await read_card(order["base"])
+    offered = {i.transport: i.url for i in card.additional_interfaces or []}
+    offered[card.preferred_transport] = card.url
+    if order["binding"] not in offered:
+        raise RuntimeError(f"the card offers no {order['binding']} 0.3")
+    return card, offered.get("GRPC")
 
 
 async def obey(order):
     if order["do"] == "card":
-        card, raw = await discover(order["base"])
-        return {"raw": raw, "urls": [card.url, *(i.url for i in card.additional_interfaces or [])]}
-    posted = []
-
-    async def note(request):
-        posted.append(str(request.url))
-
-    order.setdefault("binding", "JSONRPC")
+        card = await read_card(order["base"])
+        urls = [card.url, *(i.url for i in card.additional_interfaces or [])]
+        return {"raw": await raw_card(order["base"]), "urls": urls}
     headers = {"Authorization": f"Bearer {order['token']}"} if order.get("token") else {}
-    try:
-        card, _ = await discover(order["base"])
-        offered = {i.transport: i.url for i in card.additional_interfaces or []}
-        offered[card.preferred_transport] = card.url
-        if order["binding"] not in offered:
-            raise RuntimeError(f"the card offers no {order['binding']} 0.3")
-        if order["binding"] == "GRPC":
-            posted.append(offered["GRPC"])
-        async with httpx.AsyncClient(
-            headers=headers, event_hooks={"request": [note]}, **PLAIN
-        ) as http:
-            answer = await asyncio.wait_for(call(order, card, http), 20)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-        answer = {"error": {"type": type(error).__name__, "text": str(error)}}
-    return {**answer, "posted": posted}
-
-
-def main():
-    with asyncio.Runner() as runner:
-        for line in sys.stdin:
-            print(json.dumps(runner.run(obey(json.loads(line)))), flush=True)
+    return await answered(order, discover, call, headers)
 
 
 if __name__ == "__main__":
-    main()
+    obey_all(obey)

@@ -7,12 +7,9 @@ receipts, by deploy/receipts.
 """
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 
-import grpc.aio
-import uvicorn
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
 from a2a.helpers import new_task_from_user_message, new_text_part
@@ -31,9 +28,9 @@ from a2a.server.tasks import (
 )
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, a2a_pb2_grpc
 from google.protobuf.json_format import MessageToDict
-from starlette.applications import Starlette
 
-from ledger import Counting, Ledger, listen, watched
+from ledger import Ledger, named, watched
+from serving import Serving
 
 GREETING = "hello from the python agent"
 OPERATIONS = {
@@ -59,14 +56,7 @@ def describe(params):
         task = said.get("taskId") or said.get("id")
         return {"task": task, "context": said.get("contextId"), "webhook": said.get("url")}
     push = said.get("configuration", {}).get("taskPushNotificationConfig", {})
-    return {
-        "task": message.get("taskId"),
-        "context": message.get("contextId"),
-        "references": message.get("referenceTaskIds"),
-        "skill": message.get("metadata", {}).get("skillId"),
-        "webhook": push.get("url"),
-        "tenant": said.get("tenant"),
-    }
+    return {**named(message, push), "tenant": said.get("tenant")}
 
 
 class Hello(AgentExecutor):
@@ -97,24 +87,8 @@ class Hello(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-class CountingCalls(grpc.aio.ServerInterceptor):
-    """Counts gRPC calls before the SDK sees them."""
-
-    def __init__(self, ledger):
-        self.ledger = ledger
-
-    async def intercept_service(self, continuation, details):
-        self.ledger.requests += 1
-        return await continuation(details)
-
-
-def card(base, rpc_port):
+def card(places):
     """Every binding in both versions at one address each; the SDK adds the 0.3 members."""
-    places = [
-        ("JSONRPC", f"{base}/a2a/jsonrpc"),
-        ("HTTP+JSON", f"{base}/a2a/rest"),
-        ("GRPC", f"127.0.0.1:{rpc_port}"),
-    ]
     return AgentCard(
         name="Hello",
         description="Says hello",
@@ -148,11 +122,8 @@ def guards(arguments):
 
 async def main():
     ledger = Ledger()
-    listener, port = listen()
-    guarded, interceptors = guards(sys.argv[2:])
-    rpc = grpc.aio.server(interceptors=[*interceptors, CountingCalls(ledger)])
-    rpc_port = rpc.add_insecure_port("127.0.0.1:0")
-    agent_card = card(f"http://127.0.0.1:{port}", rpc_port)
+    serving = Serving(ledger, *guards(sys.argv[2:]))
+    agent_card = card(serving.places())
     # No sender: what a webhook would get stays here.
     handler = watched(DefaultRequestHandler, OPERATIONS, describe, ledger)(
         agent_executor=Hello(ledger),
@@ -161,20 +132,14 @@ async def main():
         push_config_store=InMemoryPushNotificationConfigStore(),
         extended_agent_card=agent_card,
     )
-    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), rpc)
-    a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server(CompatGrpcHandler(handler), rpc)
+    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), serving.rpc)
+    a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server(CompatGrpcHandler(handler), serving.rpc)
     routes = [
-        *ledger.routes(),
         *create_agent_card_routes(agent_card),
         *create_jsonrpc_routes(handler, "/a2a/jsonrpc", enable_v0_3_compat=True),
         *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/a2a/rest"),
     ]
-    app = guarded(Counting(Starlette(routes=routes), ledger))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    await rpc.start()
-    print(json.dumps({"port": port, "grpc": rpc_port}), flush=True)
-    await server.serve(sockets=[listener])
-    await rpc.stop(0)
+    await serving.run(routes)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,7 @@ it is stopped. What it keeps is told by ledger.py; operations have their 1.0 nam
 """
 
 import asyncio
-import json
 
-import grpc.aio
-import uvicorn
 from a2a.grpc import a2a_pb2_grpc
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
@@ -21,10 +18,10 @@ from a2a.server.tasks import (
 )
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TextPart
 from a2a.utils import new_task
-from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from ledger import Counting, Ledger, listen, watched
+from ledger import Ledger, named, watched
+from serving import Serving
 
 GREETING = "hello from the old python agent"
 OPERATIONS = {
@@ -48,13 +45,7 @@ def describe(params):
         push = said.get("pushNotificationConfig", {})
         return {"task": said.get("taskId") or said.get("id"), "webhook": push.get("url")}
     push = said.get("configuration", {}).get("pushNotificationConfig", {})
-    return {
-        "task": message.get("taskId"),
-        "context": message.get("contextId"),
-        "references": message.get("referenceTaskIds"),
-        "skill": message.get("metadata", {}).get("skillId"),
-        "webhook": push.get("url"),
-    }
+    return named(message, push)
 
 
 class Hello(AgentExecutor):
@@ -91,23 +82,7 @@ class Hello(AgentExecutor):
         await TaskUpdater(queue, context.task_id, context.context_id).cancel()
 
 
-class CountingCalls(grpc.aio.ServerInterceptor):
-    """Counts gRPC calls before the SDK sees them."""
-
-    def __init__(self, ledger):
-        self.ledger = ledger
-
-    async def intercept_service(self, continuation, details):
-        self.ledger.requests += 1
-        return await continuation(details)
-
-
-def card(base, rpc_port):
-    places = [
-        ("JSONRPC", f"{base}/a2a/jsonrpc"),
-        ("HTTP+JSON", f"{base}/a2a/rest"),
-        ("GRPC", f"127.0.0.1:{rpc_port}"),
-    ]
+def card(places):
     return AgentCard(
         name="Hello",
         description="Says hello",
@@ -128,30 +103,22 @@ def card(base, rpc_port):
 
 async def main():
     ledger = Ledger()
-    listener, port = listen()
-    rpc = grpc.aio.server(interceptors=[CountingCalls(ledger)])
-    rpc_port = rpc.add_insecure_port("127.0.0.1:0")
-    agent_card = card(f"http://127.0.0.1:{port}", rpc_port)
+    serving = Serving(ledger)
+    agent_card = card(serving.places())
     # No sender: what a webhook would get stays here.
     handler = watched(DefaultRequestHandler, OPERATIONS, describe, ledger)(
         agent_executor=Hello(ledger),
         task_store=InMemoryTaskStore(),
         push_config_store=InMemoryPushNotificationConfigStore(),
     )
-    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(agent_card, handler), rpc)
+    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(agent_card, handler), serving.rpc)
     jsonrpc = A2AStarletteApplication(agent_card, handler, extended_agent_card=agent_card)
     rest = A2ARESTFastAPIApplication(agent_card, handler, extended_agent_card=agent_card)
     routes = [
-        *ledger.routes(),
         *jsonrpc.routes(rpc_url="/a2a/jsonrpc"),
         Mount("/a2a/rest", rest.build()),
     ]
-    app = Counting(Starlette(routes=routes), ledger)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    await rpc.start()
-    print(json.dumps({"port": port, "grpc": rpc_port}), flush=True)
-    await server.serve(sockets=[listener])
-    await rpc.stop(0)
+    await serving.run(routes)
 
 
 if __name__ == "__main__":

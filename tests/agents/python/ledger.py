@@ -76,6 +76,17 @@ def watched(handler, names, describe, ledger):
     return type(f"Watched{handler.__name__}", (handler,), methods)
 
 
+def named(message, push):
+    """The names in a message and in the webhook of its configuration."""
+    return {
+        "task": message.get("taskId"),
+        "context": message.get("contextId"),
+        "references": message.get("referenceTaskIds"),
+        "skill": message.get("metadata", {}).get("skillId"),
+        "webhook": push.get("url"),
+    }
+
+
 def listen():
     """A listening socket on a free loopback port, and that port."""
     # asyncio turns Nagle's algorithm off only where the protocol is named.
