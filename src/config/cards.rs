@@ -3,11 +3,10 @@
 use super::capture::Capture;
 use super::check::words;
 use super::snapshot::{SigningKeys, Verify};
-use super::{document, keys};
+use super::{document, keys, skills};
 use crate::identity::issuer::Algorithm;
 use crate::identity::keys::KeySet;
-use crate::source::tree::clip;
-use crate::source::{Kind, Mapping, Value, codes, quantity::suggest};
+use crate::source::{Kind, Mapping, Value, codes};
 use std::sync::Arc;
 
 /// `keys`: where our own private keys are.
@@ -133,18 +132,7 @@ pub(super) fn public_skills(value: &Value<'_, '_>, skills: &[Box<str>]) -> Vec<B
     let mut shown = Vec::new();
     for (place, text) in value.texts().unwrap_or_default() {
         shown.push(text.into());
-        if skills.iter().any(|skill| **skill == *text) {
-            continue;
-        }
-        let hint = match suggest(text, skills.iter().map(AsRef::as_ref)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "declare it in `skills`".to_owned(),
-        };
-        place.error(
-            codes::UNKNOWN_SKILL,
-            format!("`{}` is not among the agent's skills", clip(text)),
-            hint,
-        );
+        skills::declared(&place, text, skills);
     }
     shown
 }

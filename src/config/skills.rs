@@ -52,7 +52,7 @@ pub(super) fn of_calls(
     }
     let default = fields.get("skill_default").and_then(|place| {
         let text = place.text()?;
-        reader.declared(&place, text);
+        declared(&place, text, skills);
         Some(text.into())
     });
     OfCalls {
@@ -129,7 +129,7 @@ impl Reader<'_> {
         }
         self.selectors.push(Selector::Path);
         for (key, place) in value.entries().unwrap_or_default() {
-            self.declared(&place, &key.name);
+            declared(&place, &key.name, self.skills);
             let Some(path) = canonical_path(&place) else {
                 continue;
             };
@@ -227,22 +227,6 @@ impl Reader<'_> {
             );
         }
     }
-
-    /// Reports a skill that the agent does not declare.
-    fn declared(&self, place: &Value<'_, '_>, skill: &str) {
-        if self.skills.iter().any(|declared| **declared == *skill) {
-            return;
-        }
-        let hint = match suggest(skill, self.skills.iter().map(AsRef::as_ref)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "declare it in `skills`".to_owned(),
-        };
-        place.error(
-            codes::UNKNOWN_SKILL,
-            format!("`{}` is not among the agent's skills", clip(skill)),
-            hint,
-        );
-    }
 }
 
 fn shown(path: &str) -> &str {
@@ -330,4 +314,20 @@ pub fn is_free(name: &str) -> bool {
         "x-real-ip",
     ];
     !NAMES.contains(&name) && !PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Reports a skill that the agent does not declare.
+pub(super) fn declared(place: &Value<'_, '_>, skill: &str, skills: &[Box<str>]) {
+    if skills.iter().any(|declared| **declared == *skill) {
+        return;
+    }
+    let hint = match suggest(skill, skills.iter().map(AsRef::as_ref)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "declare it in `skills`".to_owned(),
+    };
+    place.error(
+        codes::UNKNOWN_SKILL,
+        format!("`{}` is not among the agent's skills", clip(skill)),
+        hint,
+    );
 }
