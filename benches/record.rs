@@ -7,7 +7,7 @@ use portcullis::a2a::{Binding, Operation, Version};
 use portcullis::audit::chain::Chain;
 use portcullis::audit::record::{
     Actors, Asked, Assurance, Caller, ClaimValue, Claims, Decision, Effect, Grant, Head, Id, Ids,
-    Intent, Record, Request, Sha256, Skill, SkillSource, Source, Surface, Text, Time,
+    Intent, Proof, Record, Request, Sha256, Skill, SkillSource, Source, Surface, Text, Time,
 };
 use portcullis::audit::redact::Fingerprint;
 use std::hint::black_box;
@@ -28,6 +28,7 @@ fn bench(c: &mut Criterion) {
         actors: Actors::default(),
         fingerprint: Fingerprint::of(&key, b"header.payload"),
         grant: Grant::Agent,
+        proof: Proof::None,
         claims: Claims(&claims),
     };
     let asked = Asked {
@@ -36,6 +37,7 @@ fn bench(c: &mut Criterion) {
         source: Source {
             addr: SocketAddr::from(([192, 0, 2, 1], 4711)),
             listener: "public",
+            certificate: None,
         },
         caller: Some(caller),
         agent: Some("pr-agent"),

@@ -14,7 +14,7 @@ use portcullis::identity::issuer::Grant;
 use portcullis::identity::{SigningKey, accept};
 use portcullis::pipeline::gate::Ports;
 use portcullis::pipeline::metrics::Metrics;
-use portcullis::pipeline::{Gate, Presentation, authenticate};
+use portcullis::pipeline::{Gate, Presentation, SeenAs, authenticate};
 use std::error::Error;
 use std::hint::black_box;
 use std::pin::pin;
@@ -60,6 +60,9 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
                 headers: black_box(&headers),
                 query: None,
                 peer: PEER,
+                certificate: None,
+                method: "POST",
+                seen_as: SeenAs::Url("https://gateway.example/a2a"),
             };
             let verified = at_once(authenticate(&gate, &live, &presentation));
             assert!(verified.is_some_and(|verified| verified.is_ok()));

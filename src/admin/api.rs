@@ -12,7 +12,7 @@ use crate::identity::transport::presented;
 use crate::identity::{Answer, KeySource, Principal};
 use crate::pipeline::issuer_keys::Refreshed;
 use crate::pipeline::rejection::Guidance;
-use crate::pipeline::{Challenge, Gate, Presentation, Rejection, authenticate};
+use crate::pipeline::{Challenge, Gate, Presentation, Rejection, SeenAs, authenticate};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -122,12 +122,17 @@ impl Api {
                 "the admin address is no loopback address and has no TLS, so it takes no token; use `admin.socket`",
             )));
         }
+        let live = self.gate.live();
+        // As configured, whatever `Host` says.
+        let url = format!("http://{}{}", live.snapshot.admin.bind, ask.path);
         let presentation = Presentation {
             headers: ask.headers,
             query: ask.query,
             peer: ask.peer,
+            certificate: None,
+            method: ask.method,
+            seen_as: SeenAs::Url(&url),
         };
-        let live = self.gate.live();
         let refuse = |rejection: &Rejection| Box::new(refused(rejection));
         let verified = authenticate(&self.gate, &live, &presentation)
             .await

@@ -9,7 +9,7 @@ mod value;
 
 pub use label::{
     Assurance, AttemptError, ConfigResult, Delivery, Effect, Ended, Grant, Judged, NoteTopic,
-    Purpose, Reached, SkillSource, Stage, Surface,
+    Proof, Purpose, Reached, SkillSource, Stage, Surface,
 };
 pub use other::{CardChanged, Checkpoint, ConfigChange, Fetch, Note, Refusals, schema};
 pub use value::{
@@ -223,6 +223,9 @@ pub struct Source<'a> {
     pub addr: SocketAddr,
     /// The listener's configured name.
     pub listener: &'a str,
+    /// SHA-256 of the DER of the client certificate of the connection, when it had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Sha256>,
 }
 
 /// A verified caller.
@@ -243,6 +246,8 @@ pub struct Caller<'a> {
     pub fingerprint: Fingerprint,
     /// The reach of the token.
     pub grant: Grant,
+    /// What proved that the token is the caller's own.
+    pub proof: Proof,
     /// The claims that policy used.
     #[serde(skip_serializing_if = "Claims::is_empty")]
     pub claims: Claims<'a>,

@@ -239,6 +239,11 @@ impl DevIssuer {
         }
     }
 
+    /// The public key as a JWK, with the members alone that make its thumbprint.
+    pub fn public_jwk(&self) -> Value {
+        public_members(&self.key)
+    }
+
     /// The public key as a key set with one entry (RFC 7517 section 5).
     pub fn jwks(&self) -> String {
         let mut entry = public_members(&self.key);

@@ -9,6 +9,7 @@ mod check;
 mod demo;
 pub mod demo_agent;
 pub mod dev_issuer;
+pub mod dev_proof;
 mod log;
 mod operators;
 mod probe;

@@ -9,7 +9,7 @@ use super::capture::Capture;
 use super::check::{list_of, name_of, seconds, unique, words};
 use super::snapshot::Introspection;
 use super::{document, introspection, keys};
-use crate::identity::issuer::{IgnoredHeader, IssuerConfig, Profile};
+use crate::identity::issuer::{Dpop, IgnoredHeader, IssuerConfig, Profile};
 use crate::source::{Mapping, Value, codes};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -142,9 +142,17 @@ fn one(fields: &Mapping<'_, '_>, capture: &Capture) -> Option<IssuerConfig> {
             .unwrap_or_default(),
         grants: fields.get("grants").map(|v| grants(&v)).unwrap_or_default(),
         claims: fields.get("claims").map(|v| claims(&v)).unwrap_or_default(),
+        dpop: fields.get("dpop").and_then(|v| dpop(&v)),
         development,
     };
     Some(config)
+}
+
+fn dpop(value: &Value<'_, '_>) -> Option<Dpop> {
+    let fields = value.fields(&document::DPOP)?;
+    Some(Dpop {
+        nonce: flag(&fields, "nonce"),
+    })
 }
 
 fn flag(fields: &Mapping<'_, '_>, name: &str) -> bool {

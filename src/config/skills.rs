@@ -265,6 +265,20 @@ fn header(value: &Value<'_, '_>) -> Option<Selector> {
     None
 }
 
+/// How fields begin in which TLS terminators tell of a client's certificate (RFC 9440, and what
+/// products call it). No peer may tell us so, hence none of them counts and none passes (SC-8).
+pub const CERTIFICATE_PREFIXES: [&str; 9] = [
+    "client-cert",
+    "x-client-cert",
+    "x-clientcert",
+    "x-arr-clientcert",
+    "ssl-client-",
+    "tls-client-",
+    "x-ssl-",
+    "x-tls-client-",
+    "x-amzn-mtls-",
+];
+
 /// Whether a header field goes to the agent as the caller sent it, and says nothing else.
 pub fn is_free(name: &str) -> bool {
     const PREFIXES: [&str; 13] = [
@@ -313,7 +327,8 @@ pub fn is_free(name: &str) -> bool {
         "x-method-override",
         "x-real-ip",
     ];
-    !NAMES.contains(&name) && !PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    let of_meaning = |prefix: &&str| name.starts_with(prefix);
+    !NAMES.contains(&name) && !PREFIXES.iter().chain(&CERTIFICATE_PREFIXES).any(of_meaning)
 }
 
 /// Reports a skill that the agent does not declare.

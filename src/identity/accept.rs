@@ -268,6 +268,7 @@ pub(super) fn judge<R: Refusals>(
         issued: claims.times.issued,
         key: thumbprint,
         signing_input: sha256(token.signing_input.as_bytes()),
+        confirmation: claims.confirmation,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The claims of a payload whose signature is good (CL-1 to CL-14, FM-7, IS-4, SC-1).
 
 use super::accept::Refusals;
+use super::confirmation::Confirmation;
 use super::fault::{self, TokenFault};
 use super::issuer::IssuerConfig;
 use super::profile::{Named, Subject};
@@ -22,6 +23,7 @@ pub(super) struct Claims<'v> {
     pub(super) client: Option<&'v str>,
     pub(super) token_id: Option<&'v str>,
     pub(super) times: Times,
+    pub(super) confirmation: Confirmation,
 }
 
 /// Instants in seconds, rounded against the holder (CL-14).
@@ -59,10 +61,7 @@ pub(super) fn judge<'v, R: Refusals>(
     now: i64,
     refusals: &mut R,
 ) -> Result<Claims<'v>, TokenFault> {
-    // Present is enough: it restricts the token and cannot be enforced here.
-    if payload.get("cnf").is_some() {
-        refusals.refuse(fault::CONSTRAINED)?;
-    }
+    let confirmation = Confirmation::read(payload, refusals)?;
     kind::judge(payload, config, refusals)?;
     audience(payload, config, refusals)?;
     let times = times(payload, config, refusals)?;
@@ -78,6 +77,7 @@ pub(super) fn judge<'v, R: Refusals>(
         client,
         token_id,
         times: times.unwrap_or_default(),
+        confirmation,
     })
 }
 
@@ -304,6 +304,7 @@ pub(super) fn has_control(text: &str) -> bool {
     text.chars().any(char::is_control)
 }
 
+/// Which way a fraction goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
     Up,

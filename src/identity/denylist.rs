@@ -278,6 +278,7 @@ mod tests {
             issued: Some(1_000),
             key: [7; 32],
             signing_input: [9; 32],
+            confirmation: Default::default(),
         }
     }
 

@@ -10,7 +10,9 @@ use super::accept::{self, Entry, Issuers, Refusals};
 use super::fault::{self, TokenFault};
 use super::issuer::Grant;
 use super::token::Token;
-use super::{Principal, claims, header};
+use super::{Confirmation, Principal, claims, header};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 /// One thing that acceptance found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,5 +170,29 @@ fn accepted(principal: &Principal, now: i64) -> Vec<Finding> {
             ),
         ));
     }
+    findings.extend(needs(&principal.confirmation));
     findings
+}
+
+/// What every request with the token must show beside it.
+fn needs(confirmation: &Confirmation) -> impl Iterator<Item = Finding> {
+    let certificate = confirmation.certificate.map(|print| {
+        let text = format!(
+            "it is bound to a client certificate: it is accepted only on a TLS connection that was \
+             made with the certificate whose SHA-256 is `{}` (base64url), so the listener needs \
+             `client_ca`",
+            URL_SAFE_NO_PAD.encode(print)
+        );
+        finding("SC-2", text)
+    });
+    let key = confirmation.key.map(|print| {
+        let text = format!(
+            "it is bound to a key: send it as `Authorization: DPoP`, with a new proof in the field \
+             `DPoP` each time, signed by the key whose thumbprint is `{}` (`portcullis token dpop` \
+             makes one)",
+            URL_SAFE_NO_PAD.encode(print)
+        );
+        finding("SC-3", text)
+    });
+    certificate.into_iter().chain(key)
 }

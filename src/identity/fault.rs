@@ -26,6 +26,10 @@ pub enum Answer {
     InvalidRequest,
     /// 401 `invalid_token`; the same bytes whatever the reason.
     InvalidToken,
+    /// 401 `invalid_dpop_proof`.
+    InvalidProof,
+    /// 401 `use_dpop_nonce`, with one.
+    UseNonce,
     /// 503: something is not there that the judgement needs, such as an issuer's keys.
     Unavailable,
 }
@@ -63,10 +67,30 @@ faults! {
         CONNECTION_NAMES_IT = "TR-8" "authorization_hop_by_hop";
         SURROUNDING_SPACE = "TR-11" "authorization_space";
     }
+    InvalidProof {
+        PROOF_MISSING = "SC-4" "proof_missing";
+        PROOF_TWICE = "SC-4" "proof_twice";
+        PROOF_FORM = "SC-4" "proof_malformed";
+        PROOF_HEADER = "SC-4" "proof_header";
+        PROOF_TYP = "SC-4" "proof_typ";
+        PROOF_ALG = "SC-4" "proof_alg";
+        PROOF_KEY = "SC-4" "proof_key";
+        PROOF_METHOD = "SC-4" "proof_method";
+        PROOF_URI = "SC-4" "proof_uri";
+        PROOF_TIME = "SC-4" "proof_time";
+        PROOF_ID = "SC-4" "proof_id";
+        PROOF_TOKEN = "SC-4" "proof_for_other_token";
+        PROOF_SIGNATURE = "SC-4" "proof_signature";
+        PROOF_REPLAYED = "SC-4" "proof_replayed";
+    }
+    UseNonce {
+        PROOF_NONCE = "SC-4" "proof_nonce";
+    }
     Unavailable {
         KEYS_UNAVAILABLE = "LC-10" "keys_unavailable";
         INTROSPECTION_FAILED = "RV-3" "introspection_failed";
         USED_TOKENS_FULL = "RV-4" "used_tokens_full";
+        PROOFS_FULL = "SC-4" "proof_store_full";
     }
     InvalidToken {
         TOO_LONG = "TR-6" "token_too_long";
@@ -120,8 +144,15 @@ faults! {
         ISSUED_TOO_EARLY = "CL-12" "issued_before_cutoff";
         CLOCK_NOT_SET = "CL-13" "clock_not_set";
         NOT_A_DATE = "CL-14" "not_a_date";
-        CONSTRAINED = "SC-1" "cnf_not_enforceable";
-        DPOP_SCHEME = "SC-7" "dpop_not_available";
+        CONFIRMATION_FORM = "SC-1" "cnf_malformed";
+        CONFIRMATION_MEMBER = "SC-5" "cnf_member_unknown";
+        CERTIFICATE_PRINT = "SC-2" "cnf_certificate_malformed";
+        NO_CERTIFICATE = "SC-2" "certificate_missing";
+        OTHER_CERTIFICATE = "SC-2" "certificate_other";
+        KEY_PRINT = "SC-3" "cnf_key_malformed";
+        OTHER_PROOF_KEY = "SC-3" "proof_key_other";
+        BOUND_AS_BEARER = "SC-6" "dpop_token_as_bearer";
+        UNBOUND_AS_DPOP = "SC-7" "dpop_token_unbound";
         REVOKED_TOKEN = "RV-1" "revoked_token";
         REVOKED_SUBJECT = "RV-1" "revoked_subject";
         REVOKED_CLIENT = "RV-1" "revoked_client";

@@ -51,6 +51,8 @@ pub struct IssuerConfig {
     pub grants: Vec<GrantMark>,
     /// The claims that policies may use, by name.
     pub claims: Vec<ClaimDeclaration>,
+    /// How its tokens are bound to keys of callers; `None` says nothing to callers about it.
+    pub dpop: Option<Dpop>,
     /// Whether this is an issuer for development, to be named as such wherever it shows.
     pub development: bool,
 }
@@ -158,6 +160,14 @@ pub struct KeyFile {
     pub path: PathBuf,
     /// Its bytes. Public keys only; private members make an entry unusable (KY-9).
     pub content: Box<[u8]>,
+}
+
+/// Settings of sender-constrained tokens by DPoP (RFC 9449). Tokens that are bound are judged as
+/// such without them too (SC-1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dpop {
+    /// Whether proofs must have a nonce of ours (RFC 9449 section 9).
+    pub nonce: bool,
 }
 
 /// A declared set of relaxations; [`super::profile`] has the table of what each takes.

@@ -334,6 +334,16 @@ fn has_private_part(members: &[(Box<str>, Value)]) -> bool {
     members.iter().any(|(name, _)| PRIVATE.contains(&&**name))
 }
 
+/// A public key that stands in a header for `alg`, judged like one of a key set (KY-4 to KY-9).
+pub(super) fn embedded(jwk: &Value, alg: Algorithm) -> Result<Key, Unusable> {
+    if jwk.as_object().is_some_and(has_private_part) {
+        return Err(Unusable::Private);
+    }
+    let rsa_alg = if alg.is_rsa() { alg } else { Algorithm::Rs256 };
+    let key = key(jwk, rsa_alg)?;
+    key.takes(alg).then_some(key).ok_or(Unusable::Algorithm)
+}
+
 fn key(entry: &Value, rsa_alg: Algorithm) -> Result<Key, Unusable> {
     let material = material(entry)?;
     purpose(entry)?;

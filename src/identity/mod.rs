@@ -8,8 +8,10 @@
 pub mod accept;
 pub mod assertion;
 mod claims;
+pub mod confirmation;
 mod delegation;
 pub mod denylist;
+pub mod dpop;
 pub mod explain;
 pub mod fault;
 mod grants;
@@ -26,8 +28,10 @@ pub mod signing_key;
 pub mod spiffe;
 mod token;
 pub mod transport;
+mod uri;
 
 pub use accept::{Issuers, KeyNote, Refused, Seeks, accept, still_good};
+pub use confirmation::{Confirmation, ProofKind};
 pub use denylist::{Denial, Denied, Denylist};
 pub use explain::{Finding, explain};
 pub use fault::{Answer, TokenFault};

@@ -1,5 +1,6 @@
 //! [`Principal`]: a verified caller. It says who, never may (CA-2).
 
+use super::confirmation::Confirmation;
 use super::issuer::Grant;
 use std::sync::Arc;
 
@@ -73,4 +74,6 @@ pub struct Principal {
     pub key: [u8; 32],
     /// SHA-256 of the signing input, `header.payload` (RV-2).
     pub signing_input: [u8; 32],
+    /// What its token is bound to; judged again with every request (CA-2).
+    pub confirmation: Confirmation,
 }

@@ -3,6 +3,7 @@
 //!
 //! Made from the configuration alone, once per generation; nothing of a request is in them (ER-2).
 
+use super::dpop::ALGS;
 use super::issuer::{Grant, GrantForm, IssuerConfig};
 use crate::a2a::card::rewrite::strong_etag;
 use crate::a2a::card::serve::Document;
@@ -120,6 +121,13 @@ fn metadata(
     if facts.client_certificates {
         let name = "tls_client_certificate_bound_access_tokens";
         document.insert(name.into(), true.into());
+    }
+    if ours().any(|issuer| issuer.dpop.is_some()) {
+        let algorithms: Vec<&str> = ALGS.split(' ').collect();
+        document.insert(
+            "dpop_signing_alg_values_supported".into(),
+            algorithms.into(),
+        );
     }
     document
 }

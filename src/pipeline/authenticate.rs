@@ -1,7 +1,9 @@
 //! [`authenticate`]: who sends this request (`token-acceptance` sections 1 to 10).
 
+use super::confirm::confirm;
 use super::gate::{Gate, Live};
 use super::introspection::introspected;
+use super::locate::Knock;
 use super::ports::Owner;
 use super::rejection::{Challenge, Rejection};
 use super::token_cache::TokenKey;
@@ -54,6 +56,21 @@ pub struct Presentation<'a> {
     pub query: Option<&'a str>,
     /// The address of the other end of the connection.
     pub peer: IpAddr,
+    /// SHA-256 of the DER of the client certificate of this very connection.
+    pub certificate: Option<[u8; 32]>,
+    /// The HTTP method.
+    pub method: &'a str,
+    /// Where callers see what they ask for.
+    pub seen_as: SeenAs<'a>,
+}
+
+/// The URI under which callers see what they ask for; its query does not count.
+#[derive(Clone, Copy)]
+pub enum SeenAs<'a> {
+    /// That of a path on a public listener.
+    Public(Knock<'a>),
+    /// This one.
+    Url(&'a str),
 }
 
 /// Judges the credential of a request. Waits, and at most a second, for a token that lacks nothing
@@ -66,29 +83,82 @@ pub async fn authenticate(
     live: &Live,
     presentation: &Presentation<'_>,
 ) -> Result<Arc<Verified>, Rejection> {
-    let Presentation {
-        headers,
-        query,
-        peer,
-    } = *presentation;
-    let refuse = |issuer: &str, fault: TokenFault| {
-        gate.metrics.auth_failure(issuer, fault.code);
-        rejection(fault)
+    let presented = presented(presentation.headers, presentation.query)
+        .map_err(|fault| refuse(gate, live, NO_ISSUER, fault))?;
+    let (Presented::Bearer(token) | Presented::Dpop(token)) = presented;
+    let confirmed =
+        |principal: &Principal| confirmed(gate, live, presentation, presented, principal);
+    verify(gate, live, presentation.peer, token, confirmed).await
+}
+
+/// What a token is bound to. It comes before what may ask others, so that who stole a token causes
+/// no question about it.
+fn confirmed(
+    gate: &Gate,
+    live: &Live,
+    presentation: &Presentation<'_>,
+    presented: Presented<'_>,
+    principal: &Principal,
+) -> Result<(), Rejection> {
+    if principal.confirmation.key.is_some() {
+        // A proof is verified at every request, so a token that is known does not pass for free.
+        check_failures(gate, presentation.peer)?;
+    }
+    let judged = confirm(
+        gate,
+        live,
+        presentation,
+        presented,
+        principal,
+        seconds(gate),
+    );
+    judged.map_err(|found| {
+        // A caller whose clock is wrong does no work of ours; one without the key does.
+        if found == fault::PROOF_SIGNATURE {
+            gate.failures
+                .note(presentation.peer, gate.clock.monotonic());
+        }
+        refuse(gate, live, &principal.issuer, found)
+    })
+}
+
+fn refuse(gate: &Gate, live: &Live, issuer: &str, fault: TokenFault) -> Rejection {
+    gate.metrics.auth_failure(issuer, fault.code);
+    rejection(gate, live, fault)
+}
+
+/// CA-5: bounds what one address may have us verify in vain.
+fn check_failures(gate: &Gate, peer: IpAddr) -> Result<(), Rejection> {
+    let Some(seconds) = gate.failures.spent(peer, gate.clock.monotonic()) else {
+        return Ok(());
     };
-    let token = match presented(headers, query) {
-        Ok(Presented::Bearer(token)) => token,
-        Ok(Presented::Dpop(_)) => return Err(refuse(NO_ISSUER, fault::DPOP_SCHEME)),
-        Err(fault) => return Err(refuse(NO_ISSUER, fault)),
-    };
+    gate.metrics.auth_failure(NO_ISSUER, "too_many_failures");
+    Err(Rejection {
+        retry_after: Some(seconds),
+        ..Rejection::plain(Fault::RateLimited, "too_many_failures")
+    })
+}
+
+/// Whose a token is, once `confirmed` has judged what it is bound to.
+async fn verify(
+    gate: &Gate,
+    live: &Live,
+    peer: IpAddr,
+    token: &str,
+    confirmed: impl Fn(&Principal) -> Result<(), Rejection>,
+) -> Result<Arc<Verified>, Rejection> {
+    let refuse = |issuer: &str, fault: TokenFault| refuse(gate, live, issuer, fault);
     let uptime = gate.clock.monotonic();
     let key = TokenKey::of(token);
     if let Some(verified) = live.tokens.get(&key, uptime) {
-        let good = still_good(&live.issuers, &verified.principal, seconds(gate))
-            .and_then(|()| gate.revocations.judge(&verified.principal, seconds(gate)));
-        let good = match good {
-            Ok(()) => introspected(gate, live, token, key, &verified.principal).await,
-            refused => refused,
-        };
+        let mut good = still_good(&live.issuers, &verified.principal, seconds(gate));
+        if good.is_ok() {
+            confirmed(&verified.principal)?;
+            good = gate.revocations.judge(&verified.principal, seconds(gate));
+        }
+        if good.is_ok() {
+            good = introspected(gate, live, token, key, &verified.principal).await;
+        }
         return match good {
             Ok(()) => Ok(verified),
             Err(fault) => {
@@ -99,14 +169,7 @@ pub async fn authenticate(
             }
         };
     }
-    if let Some(seconds) = gate.failures.spent(peer, uptime) {
-        gate.metrics.auth_failure(NO_ISSUER, "too_many_failures");
-        let limited = Rejection::plain(Fault::RateLimited, "too_many_failures");
-        return Err(Rejection {
-            retry_after: Some(seconds),
-            ..limited
-        });
-    }
+    check_failures(gate, peer)?;
     let principal = accept_patiently(gate, live, token)
         .await
         .map_err(|refused| {
@@ -125,6 +188,7 @@ pub async fn authenticate(
                 None => rejection,
             }
         })?;
+    confirmed(&principal)?;
     let good = match gate.revocations.judge(&principal, seconds(gate)) {
         Ok(()) => introspected(gate, live, token, key, &principal).await,
         refused => refused,
@@ -186,17 +250,28 @@ fn owner(principal: &Principal) -> Owner {
 }
 
 /// The reply to a refused token, before any dialect is known.
-pub(super) fn rejection(fault: TokenFault) -> Rejection {
+pub(super) fn rejection(gate: &Gate, live: &Live, fault: TokenFault) -> Rejection {
     let (public, challenge) = match fault.answer {
         Answer::NoCredential => (Fault::Unauthenticated, Challenge::Bearer),
         Answer::InvalidRequest => (Fault::InvalidCredentials, Challenge::InvalidRequest),
         Answer::InvalidToken => (Fault::Unauthenticated, Challenge::InvalidToken),
+        Answer::InvalidProof => (Fault::Unauthenticated, Challenge::InvalidProof),
+        Answer::UseNonce => (Fault::Unauthenticated, Challenge::UseNonce),
         Answer::Unavailable => (Fault::Unavailable, Challenge::None),
     };
+    let asks = fault.answer == Answer::UseNonce;
     Rejection {
         challenge,
         retry_after: (fault.answer == Answer::Unavailable).then_some(RETRY_AFTER),
         token_rule: Some(fault.rule),
+        offers_dpop: live.offers_dpop(),
+        dpop_nonce: asks.then(|| current_nonce(gate)),
         ..Rejection::plain(public, fault.code)
     }
+}
+
+/// The nonce that a caller is told.
+pub fn current_nonce(gate: &Gate) -> Box<str> {
+    let [given, _] = gate.proof_nonces.at(seconds(gate));
+    given
 }

@@ -5,15 +5,17 @@ use super::failures::Failures;
 use super::introspection::{ActiveTokens, Introspector};
 use super::issuer_keys::{IssuerSource, KeySlot, KeyStore};
 use super::metrics::{AgentMetrics, Metrics};
+use super::nonces::Nonces;
 use super::one_time::UsedTokens;
 use super::own_keys::OwnKeys;
 use super::page_token::PageTokens;
 use super::ports::{Clock, Journal, OwnershipStore, Random, Resolver, UnixMillis};
+use super::proofs::SeenProofs;
 use super::revocations::{Added, Revocations};
 use super::strangers::Strangers;
 use super::token_cache::TokenCache;
 use crate::config::snapshot::Snapshot;
-use crate::identity::{Issuers, KeySource};
+use crate::identity::{Issuers, KeySource, Principal};
 use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
 use std::sync::Arc;
@@ -66,6 +68,18 @@ impl Live {
             snapshot,
         }
     }
+
+    /// Whether 401s offer DPoP: some issuer binds tokens to keys.
+    pub fn offers_dpop(&self) -> bool {
+        self.snapshot.issuers.iter().any(|i| i.dpop.is_some())
+    }
+
+    /// Whether a proof for this caller's token must have a nonce of ours.
+    pub fn asks_nonce(&self, principal: &Principal) -> bool {
+        let issuer = self.snapshot.issuers.get(principal.issuer_index);
+        principal.confirmation.key.is_some()
+            && issuer.is_some_and(|i| i.dpop.is_some_and(|dpop| dpop.nonce))
+    }
 }
 
 /// Shared by all requests.
@@ -99,6 +113,10 @@ pub struct Gate {
     pub page_tokens: PageTokens,
     /// Who had tokens verified that were not accepted.
     pub failures: Failures,
+    /// Proofs of possession that were used (SC-4).
+    pub seen_proofs: SeenProofs,
+    /// Nonces for proofs of possession.
+    pub proof_nonces: Nonces,
     /// Bounds what callers without a good token write into the journal.
     pub strangers: Strangers,
     /// Tokens that may be used once, and were (RV-4).
@@ -167,6 +185,8 @@ impl Gate {
         random.fill(&mut secret);
         Gate {
             page_tokens: PageTokens::new(&*random),
+            seen_proofs: SeenProofs::new(&*random),
+            proof_nonces: Nonces::new(&*random),
             fingerprints: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             live: ArcSwap::from_pointee(live),
             started: clock.now(),

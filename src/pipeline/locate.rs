@@ -11,7 +11,7 @@ use crate::a2a::{
 };
 use crate::audit::record::Surface;
 use crate::config::path::{CanonicalPath, PathFault, canonical};
-use crate::config::snapshot::{Agent, Interfaces, Listener, Tenant};
+use crate::config::snapshot::{Agent, GrpcDoor, Interfaces, Listener, Tenant};
 use http::Method;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -145,6 +145,24 @@ pub fn locate(live: &Live, knock: &Knock<'_>) -> Result<Located, Rejection> {
         place: behind_door(live, knock, &path).unwrap_or_else(|| place(live, knock, &path)),
         path: path.as_str().into(),
     })
+}
+
+/// The URI under which callers see what they ask for, without its query: from the configuration,
+/// never from `Host` (SC-4).
+pub fn visible_uri(live: &Live, knock: &Knock<'_>) -> String {
+    let url = &*knock.listener.public_url;
+    let host = std::str::from_utf8(knock.host).unwrap_or_default();
+    let agent = live.snapshot.routes.grpc_host(knock.listener, host);
+    let origin = match agent.and_then(|agent| agent.grpc.as_ref()) {
+        // As configured, whatever the spelling that chose it.
+        Some(grpc) => match (&grpc.door, url.split_once("://")) {
+            (GrpcDoor::Host(host), Some((scheme, _))) => format!("{scheme}://{host}"),
+            (GrpcDoor::Host(_) | GrpcDoor::Listener(_), _) => url.to_owned(),
+        },
+        None => url.to_owned(),
+    };
+    // What is no UTF-8 leads nowhere, and equals nothing that a proof can name.
+    origin + &String::from_utf8_lossy(knock.target)
 }
 
 fn bad_path(code: &'static str) -> Rejection {

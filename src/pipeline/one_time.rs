@@ -80,7 +80,7 @@ pub fn could_use(
         return Ok(());
     }
     let principal = &verified.principal;
-    let key = key(principal).map_err(|fault| refused(gate, principal, fault))?;
+    let key = key(principal).map_err(|fault| refused(gate, live, principal, fault))?;
     let started = seconds(gate.started).saturating_add(leeway(live, principal));
     let fault = match principal.issued {
         Some(issued) if issued > started => match gate.used_tokens.has(&key) {
@@ -89,7 +89,7 @@ pub fn could_use(
         },
         Some(_) | None => fault::USE_UNKNOWN,
     };
-    Err(refused(gate, principal, fault))
+    Err(refused(gate, live, principal, fault))
 }
 
 /// A use that can be taken back as long as nothing was forwarded for it.
@@ -129,7 +129,7 @@ pub fn use_once(
         let taken = gate.used_tokens.take(key, until, now, MAX_USED);
         taken.map(|()| Use(Some(key)))
     });
-    taken.map_err(|fault| refused(gate, principal, fault))
+    taken.map_err(|fault| refused(gate, live, principal, fault))
 }
 
 /// Issuer entry and `jti` (IS-5): neither holds the separator.
@@ -149,9 +149,9 @@ fn leeway(live: &Live, principal: &Principal) -> i64 {
     issuer.map_or(60, |issuer| i64::try_from(issuer.leeway).unwrap_or(60))
 }
 
-fn refused(gate: &Gate, principal: &Principal, fault: TokenFault) -> Rejection {
+fn refused(gate: &Gate, live: &Live, principal: &Principal, fault: TokenFault) -> Rejection {
     gate.metrics.auth_failure(&principal.issuer, fault.code);
-    rejection(fault)
+    rejection(gate, live, fault)
 }
 
 #[cfg(test)]

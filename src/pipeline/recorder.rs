@@ -38,6 +38,8 @@ pub struct Recorder {
     time: UnixMillis,
     listener: Arc<Listener>,
     source: SocketAddr,
+    /// SHA-256 of the DER of its connection's client certificate.
+    pub certificate: Option<[u8; 32]>,
     method: Method,
     /// What its path leads to.
     pub surface: Surface,
@@ -83,6 +85,8 @@ pub struct Arrival {
     pub source: SocketAddr,
     /// The HTTP method.
     pub method: Method,
+    /// SHA-256 of the DER of the client certificate of the connection.
+    pub certificate: Option<[u8; 32]>,
 }
 
 impl Recorder {
@@ -92,6 +96,7 @@ impl Recorder {
             listener,
             source,
             method,
+            certificate,
         } = arrival;
         Recorder {
             live: gate.live(),
@@ -101,6 +106,7 @@ impl Recorder {
             gate: gate.clone(),
             listener,
             source,
+            certificate,
             method,
             surface: Surface::None,
             agent: None,
@@ -312,6 +318,7 @@ impl Recorder {
             source: Source {
                 addr: self.source,
                 listener: &self.listener.name,
+                certificate: self.certificate.map(Sha256),
             },
             caller: self.caller(claims),
             agent: self.agent.as_ref().map(|a| &*a.name),
@@ -381,6 +388,7 @@ impl Recorder {
                 Some(Grant::Agent) => GrantRecord::Agent,
                 Some(Grant::Full) => GrantRecord::Full,
             },
+            proof: principal.confirmation.kind().into(),
             claims: Claims(claims),
         })
     }

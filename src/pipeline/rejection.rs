@@ -1,6 +1,7 @@
 //! [`Rejection`]: what a caller gets instead of the agent's answer, and the private reason beside it.
 
 use crate::a2a::{Dialect, Fault};
+use crate::identity::dpop::ALGS;
 use crate::identity::issuer::Grant;
 use crate::identity::resource::Resource;
 
@@ -25,6 +26,10 @@ pub struct Rejection {
     pub status: Option<u16>,
     /// For a token: the numbered rule that refused it (LG-3).
     pub token_rule: Option<&'static str>,
+    /// With a 401: whether DPoP is offered beside `Bearer` (RFC 9449 section 7.1).
+    pub offers_dpop: bool,
+    /// `DPoP-Nonce`: what the next proof must repeat (RFC 9449 section 9).
+    pub dpop_nonce: Option<Box<str>>,
 }
 
 /// `WWW-Authenticate` (RFC 6750 section 3; ER-1 to ER-4).
@@ -38,6 +43,10 @@ pub enum Challenge {
     InvalidRequest,
     /// The token is not accepted.
     InvalidToken,
+    /// The proof of possession is not accepted (RFC 9449 section 7.1).
+    InvalidProof,
+    /// It must have the nonce that comes with this (RFC 9449 section 9).
+    UseNonce,
     /// The token lacks the grant; this is the one that the surface needs.
     InsufficientScope(Grant),
 }
@@ -59,6 +68,8 @@ impl Challenge {
             Challenge::Bearer => (None, None),
             Challenge::InvalidRequest => (Some("invalid_request"), None),
             Challenge::InvalidToken => (Some("invalid_token"), None),
+            Challenge::InvalidProof => return Some(dpop_error("invalid_dpop_proof")),
+            Challenge::UseNonce => return Some(dpop_error("use_dpop_nonce")),
             Challenge::InsufficientScope(_) => (Some("insufficient_scope"), guidance.scope),
         };
         let metadata = guidance.resource.map(|resource| &*resource.metadata_url);
@@ -77,7 +88,17 @@ impl Challenge {
     }
 }
 
+fn dpop_error(error: &str) -> String {
+    format!(r#"DPoP error="{error}", algs="{ALGS}""#)
+}
+
 impl Rejection {
+    /// The second challenge: the other scheme under which a token may come.
+    pub fn offer(&self) -> Option<String> {
+        let first = matches!(self.challenge, Challenge::Bearer | Challenge::InvalidToken);
+        (self.offers_dpop && first).then(|| format!(r#"DPoP algs="{ALGS}""#))
+    }
+
     /// A refusal before any dialect is known.
     pub fn plain(fault: Fault, code: &'static str) -> Rejection {
         Rejection {
@@ -90,6 +111,8 @@ impl Rejection {
             allow: None,
             status: None,
             token_rule: None,
+            offers_dpop: false,
+            dpop_nonce: None,
         }
     }
 

@@ -126,8 +126,8 @@ impl Reserved {
             // No scope and no scope claim look alike; missing is the reading that grants less.
             Reserved::Scopes if principal.scopes.is_empty() => Found::Missing,
             Reserved::Scopes => Found::Texts(&principal.scopes),
-            // Sender-constrained tokens are refused before they get here.
-            Reserved::Proof => Found::Text("none"),
+            // A request that does not prove it never gets here (SC-5).
+            Reserved::Proof => Found::Text(principal.confirmation.kind().label()),
             Reserved::Delegated => Found::Boolean(!principal.actors.is_empty()),
         }
     }

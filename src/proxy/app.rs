@@ -3,7 +3,7 @@
 use super::limits::{Connections, MAX_HEAD_BYTES, STUCK_CALLER, check_h2_head, check_head};
 use super::links::Links;
 use super::serve::{path_of, serve};
-use super::{Stopping, body, reply};
+use super::{Stopping, body, proof, reply};
 use crate::a2a::Fault;
 use crate::audit::record::Ended;
 use crate::config::snapshot::Listener;
@@ -189,6 +189,7 @@ impl App {
     fn arrival(&self, session: &ServerSession) -> Arrival {
         Arrival {
             method: session.req_header().method.clone(),
+            certificate: proof::certificate(session),
             ..self.unread_arrival(session)
         }
     }
@@ -199,6 +200,7 @@ impl App {
             listener: self.listener.clone(),
             source: source.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0))),
             method: Method::default(),
+            certificate: None,
         }
     }
 
@@ -272,7 +274,9 @@ impl App {
                 Challenge::None
                 | Challenge::Bearer
                 | Challenge::InvalidRequest
-                | Challenge::InvalidToken => None,
+                | Challenge::InvalidToken
+                | Challenge::InvalidProof
+                | Challenge::UseNonce => None,
             },
         };
         let id = recorder.request_id;

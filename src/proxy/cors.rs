@@ -16,7 +16,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::http::ServerSession;
 
 /// What a page may read beside the fields that it always may.
-const EXPOSED: &str = "Portcullis-Request-Id, WWW-Authenticate, Retry-After, A2A-Version, A2A-Extensions, grpc-status, grpc-message";
+const EXPOSED: &str = "Portcullis-Request-Id, WWW-Authenticate, DPoP-Nonce, Retry-After, A2A-Version, A2A-Extensions, grpc-status, grpc-message";
 /// Methods that an A2A binding or a backend path may have.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /// How long a browser may remember our answer, in seconds.

@@ -6,6 +6,7 @@
 
 use crate::a2a::head::declares_extensions;
 use crate::a2a::{Fault, Version};
+use crate::config::skills::CERTIFICATE_PREFIXES;
 use crate::config::snapshot::Credential;
 use bytes::{BufMut, BytesMut};
 use http::header::{self, HeaderName, HeaderValue};
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 /// The request id, in every answer and towards the agent.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("portcullis-request-id");
+/// What the next proof of possession must repeat (RFC 9449 section 9).
+pub const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// The signed assertion, towards an agent that wants one.
 pub const ASSERTION: HeaderName = HeaderName::from_static("portcullis-assertion");
@@ -248,6 +251,9 @@ fn is_forwarding_claim(name: &str) -> bool {
     ) || starts_with_folded(name, b"x-forwarded-")
         || starts_with_folded(name, b"x-original-")
         || starts_with_folded(name, b"x-rewrite-")
+        || CERTIFICATE_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
 }
 
 fn starts_with_folded(name: &str, prefix: &[u8]) -> bool {
@@ -316,6 +322,7 @@ pub(super) fn travels_to_caller(name: &str) -> bool {
             | "nel"
             | "report-to"
             | "reporting-endpoints"
+            | "dpop-nonce"
     );
     // Who may read us from a browser, and what a proxy in front does, is not the agent's to say.
     let of_another = ["access-control-", "x-accel-"];
@@ -369,6 +376,10 @@ mod tests {
             ("x-forwarded-for", "1.2.3.4"),
             ("x_forwarded_for", "1.2.3.4"),
             ("forwarded", "for=1.2.3.4"),
+            ("client-cert", ":AAAA:"),
+            ("client_cert", ":AAAA:"),
+            ("x-ssl-client-cert", "AAAA"),
+            ("x-forwarded-client-cert", "Hash=00"),
             ("accept-encoding", "gzip"),
             ("a2a-version", "9"),
             ("expect", "100-continue"),
@@ -437,6 +448,14 @@ mod tests {
             "x-client-ip",
             "true-client-ip",
             "x-forwarded-for",
+            "x-forwarded-client-cert",
+            "client-cert",
+            "client-cert-chain",
+            "x-client-cert",
+            "x-ssl-client-cert",
+            "ssl-client-verify",
+            "x-amzn-mtls-clientcert-leaf",
+            "x-arr-clientcert",
             "x-original-url",
             "x-rewrite-url",
             "portcullis-request-id",
@@ -462,6 +481,7 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("portcullis-request-id", "forged"),
             ("a2a-extensions", "e1"),
+            ("dpop-nonce", "theirs"),
         ] {
             upstream.append_header(name, value).unwrap();
         }

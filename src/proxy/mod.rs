@@ -19,6 +19,7 @@ pub mod links;
 pub mod listen;
 pub mod peer;
 pub mod plain;
+mod proof;
 pub mod relay;
 mod relayed;
 mod released;

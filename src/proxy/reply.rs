@@ -1,7 +1,7 @@
 //! Our own answers: the only place that writes a status of ours to a caller.
 
 use super::body::settle_unread;
-use super::headers::REQUEST_ID;
+use super::headers::{DPOP_NONCE, REQUEST_ID};
 use super::trailers::{is_bodiless, is_trailers_only, of_status, write_head};
 use crate::a2a::grpc::is_grpc;
 use crate::a2a::{Dialect, render, render_with_status};
@@ -94,6 +94,15 @@ pub async fn reject(
     let challenge = rejection.challenge.value(guidance);
     if let Some(value) = challenge.and_then(|value| HeaderValue::try_from(value).ok()) {
         headers.push((header::WWW_AUTHENTICATE, value));
+    }
+    let offer = rejection.offer();
+    if let Some(offer) = offer.and_then(|value| HeaderValue::try_from(value).ok()) {
+        headers.push((header::WWW_AUTHENTICATE, offer));
+    }
+    if let Some(nonce) = &rejection.dpop_nonce
+        && let Ok(nonce) = HeaderValue::from_str(nonce)
+    {
+        headers.push((DPOP_NONCE, nonce));
     }
     if let Some(methods) = rejection.allow {
         headers.push((header::ALLOW, HeaderValue::from_static(methods)));

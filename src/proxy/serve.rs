@@ -7,12 +7,13 @@ use super::forward::{Order, forward};
 use super::headers::check_connection;
 use super::health;
 use super::limits::{absolute_form, host_of};
+use super::proof;
 use super::reply::{self, Answer};
 use crate::a2a::Fault;
 use crate::a2a::card;
 use crate::config::snapshot::{Agent, Listener};
 use crate::pipeline::admit::{Admission, Asking, admit, admit_backend, body_hash, enter};
-use crate::pipeline::authenticate::{Presentation, authenticate};
+use crate::pipeline::authenticate::{Presentation, SeenAs, authenticate, current_nonce};
 use crate::pipeline::cards::CardView;
 use crate::pipeline::locate::{Knock, Place, is_our_host, locate};
 use crate::pipeline::metrics::Phase;
@@ -124,10 +125,21 @@ async fn serve_caller(
         headers: &head.headers,
         query,
         peer: recorder.peer(),
+        certificate: recorder.certificate,
+        method: head.method.as_str(),
+        seen_as: SeenAs::Public(Knock {
+            listener: app.listener(&recorder.live),
+            host: host_of(head),
+            method: &head.method,
+            target: path_of(head.raw_path()),
+        }),
     };
     let verified = authenticate(&app.gate, &recorder.live, &presentation)
         .await
         .map_err(Failure::Rejected)?;
+    if recorder.live.asks_nonce(&verified.principal) {
+        proof::note(session, &current_nonce(&app.gate));
+    }
     recorder.phase(Phase::Authenticate, began);
     recorder.verified = Some(verified.clone());
     enter(recorder, &verified, &place).map_err(Failure::Rejected)?;

@@ -179,6 +179,7 @@ impl HttpServerApp for Bare {
             listener: app.listener.clone(),
             source: *session.client_addr().unwrap().as_inet().unwrap(),
             method: session.req_header().method.clone(),
+            certificate: None,
         };
         let mut recorder = Recorder::begin(&app.gate, arrival);
         let reusable = match line(app, &mut session, &mut recorder).await {

@@ -2,7 +2,7 @@
 //!
 //! gRPC over HTTP/2 protocol: `Trailers-Only`, `Timeout`, `Trailers`.
 
-use super::cors;
+use super::{cors, proof};
 use crate::a2a::GrpcStatus;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
@@ -53,6 +53,7 @@ pub async fn write_head(
     end: bool,
 ) -> Result<bool, Box<pingora::Error>> {
     cors::add(caller.req_header(), &mut head)?;
+    proof::add(caller.req_header(), &mut head)?;
     match caller {
         // The general one never ends the stream.
         ServerSession::H2(h2) => h2.write_response_header(Box::new(head), end).map(|()| end),

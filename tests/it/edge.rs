@@ -19,16 +19,17 @@ rules:
     allow: {agents: [a], operations: any, skills: any}
     grant: agent
 ";
-const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"hello"}]}}}"#;
-const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[]}}}"#;
+pub const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"hello"}]}}}"#;
+pub const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[]}}}"#;
 
 fn good() -> H2Act {
     H2Act::Answer(H2Answer::json(200, ANSWER))
 }
 
 /// A gateway whose listener and backend are as a test says.
-struct Stand {
-    gateway: Gateway,
+pub struct Stand {
+    pub gateway: Gateway,
+    pub issuer: Issuer,
     token: String,
 }
 
@@ -60,6 +61,7 @@ audit: {{journal: {{dir: journal}}}}
     });
     Stand {
         token: issuer.token("alice", Grant::Agent, json!({})),
+        issuer,
         gateway,
     }
 }
@@ -86,7 +88,7 @@ impl Stand {
 const TLS: &str =
     "tls: {certificates: [{cert: own.pem, key: own.key}, {cert: other.pem, key: other.key}]}";
 
-async fn secure_stand(more: &str, clients: Option<&Authority>) -> (Stand, Authority, H2Agent) {
+pub async fn secure_stand(more: &str, clients: Option<&Authority>) -> (Stand, Authority, H2Agent) {
     let authority = Authority::new();
     let own = authority.pair(&["localhost"]);
     let other = authority.pair(&["other.localhost"]);

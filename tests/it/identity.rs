@@ -7,5 +7,6 @@ mod library;
 mod metadata;
 mod mutated;
 mod profiles;
+mod proofs;
 mod vectors;
 mod world;

@@ -21,6 +21,7 @@ mod policy;
 mod probe;
 mod process;
 mod profiles;
+mod proving;
 mod readme;
 mod replies;
 mod revocation;

@@ -13,7 +13,7 @@ use portcullis::a2a::Operation;
 use portcullis::identity::issuer::{
     Algorithm, ClaimDeclaration, ClaimKind, Grant, IssuerConfig, KeyFile, KeyOrigin, Profile, Typ,
 };
-use portcullis::identity::{ClaimState, ClaimValue, Principal};
+use portcullis::identity::{ClaimState, ClaimValue, Confirmation, Principal};
 use portcullis::policy::{
     self, AgentFacts, Asked, AskedSkill, Decision, Effect, PolicySet, Question, World,
 };
@@ -84,6 +84,7 @@ fn issuer(name: &str, claims: &[(&str, ClaimKind)]) -> Arc<IssuerConfig> {
         ignore_header: Vec::new(),
         grants: Vec::new(),
         claims: claims.iter().map(declare).collect(),
+        dpop: None,
         development: false,
     })
 }
@@ -137,6 +138,7 @@ impl Site {
             issued: None,
             key: [0; 32],
             signing_input: [0; 32],
+            confirmation: Confirmation::default(),
         }
     }
 

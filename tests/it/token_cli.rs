@@ -5,6 +5,7 @@
 //! [`Fixture`]'s files, and `{name}` the text of the file `name` in it. `UPDATE_EXPECT=1` rewrites
 //! the results.
 
+mod bound;
 mod shaped;
 mod verdicts;
 

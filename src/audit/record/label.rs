@@ -1,5 +1,6 @@
 //! The closed sets that records are made of.
 
+use crate::identity::ProofKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
@@ -244,6 +245,28 @@ labels! {
         Declared = "declared",
         /// The client named none.
         Defaulted = "defaulted",
+    }
+}
+
+labels! {
+    /// What proves that a token is its caller's own.
+    Proof {
+        /// Nothing: a plain bearer token.
+        None = "none",
+        /// The certificate of the connection (RFC 8705).
+        Mtls = "mtls",
+        /// A proof with the request (RFC 9449).
+        Dpop = "dpop",
+    }
+}
+
+impl From<ProofKind> for Proof {
+    fn from(kind: ProofKind) -> Proof {
+        match kind {
+            ProofKind::None => Proof::None,
+            ProofKind::Mtls => Proof::Mtls,
+            ProofKind::Dpop => Proof::Dpop,
+        }
     }
 }
 

@@ -32,6 +32,7 @@ fn asked<'a>(
         source: Source {
             addr: "192.0.2.1:4711".parse().unwrap(),
             listener: "public",
+            certificate: Some(Sha256([0xcd; 32])),
         },
         caller,
         agent: Some("pr-agent"),
@@ -90,6 +91,7 @@ fn an_intent_says_who_asked_for_what() {
         actors: Actors(&actors),
         fingerprint: Fingerprint::of(&key, b"what do ya want for nothing?"),
         grant: Grant::Agent,
+        proof: Proof::Mtls,
         claims: Claims(&claims),
     };
     let record = Record::Intent(Intent {
@@ -101,11 +103,12 @@ fn an_intent_says_who_asked_for_what() {
         json!({
             "kind": "intent", "time": "2026-12-30T23:59:59.007Z", "instance": "gw-1",
             "generation": 3, "policy_digest": "d1", "request_id": "01JZZZZZZZZZZZZZZZZZZZZZZZ",
-            "source": {"addr": "192.0.2.1:4711", "listener": "public"},
+            "source": {"addr": "192.0.2.1:4711", "listener": "public",
+                "certificate": "cd".repeat(32)},
             "caller": {"issuer": "corp", "subject": "alice",
                 "actors": [{"subject": "agent-7"}, {"subject": "a9", "issuer": "https://other.example"}],
                 "fingerprint": "5bdcc146bf60754e",
-                "grant": "agent", "claims": {"role": "reviewer", "groups": ["staff", "eu"]}},
+                "grant": "agent", "proof": "mtls", "claims": {"role": "reviewer", "groups": ["staff", "eu"]}},
             "agent": "pr-agent", "surface": "agent", "binding": "jsonrpc", "version": "1.0",
             "operation": "SendMessage",
             "skill": {"id": "review-diff", "source": "metadata", "assurance": "declared"},

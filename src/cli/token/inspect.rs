@@ -38,7 +38,7 @@ pub(super) struct Arguments {
 }
 
 /// Longest input in bytes, far above what any gateway takes (TR-6).
-const MAX_INPUT: u64 = 65_536;
+pub(super) const MAX_INPUT: u64 = 65_536;
 
 pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
     let text = match &arguments.token[..] {
@@ -239,7 +239,7 @@ fn print(json: bool, shown: Option<Shown>, now: i64, verdict: Option<Verdict>) {
     }
 }
 
-fn from_input() -> Result<String, Trouble> {
+pub(super) fn from_input() -> Result<String, Trouble> {
     let mut input = std::io::stdin();
     if input.is_terminal() {
         eprintln!("paste the token, then press Enter and Ctrl-D");
@@ -261,10 +261,16 @@ fn from_input() -> Result<String, Trouble> {
 }
 
 /// The token alone, without the scheme that often comes along when a header is copied.
-fn bare(text: &str) -> &str {
+pub(super) fn bare(text: &str) -> &str {
     let text = text.trim_ascii();
     match text.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim_ascii(),
+        Some((scheme, token))
+            if ["bearer", "dpop"]
+                .iter()
+                .any(|s| scheme.eq_ignore_ascii_case(s)) =>
+        {
+            token.trim_ascii()
+        }
         _ => text,
     }
 }

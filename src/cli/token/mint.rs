@@ -1,6 +1,6 @@
 //! `portcullis token mint`: a token on standard output, and nothing else there.
 
-use super::{Trouble, gateway, shaped, warn};
+use super::{Trouble, caller_key, gateway, shaped, warn};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::random::SystemRandom;
 use crate::cli::dev_issuer::{Claims, DevIssuer};
@@ -64,6 +64,16 @@ pub(super) struct Arguments {
     /// A claim that is any JSON value
     #[arg(long = "claim-json", value_name = "NAME=JSON", value_parser = json_claim)]
     json_claims: Vec<(String, Value)>,
+    /// Bind the token to this key of the caller's, for `portcullis token dpop`; made if it is not
+    /// there
+    #[arg(long, value_name = "FILE", conflicts_with = "cnf_jkt")]
+    dpop_key: Option<PathBuf>,
+    /// Bind the token to the key with this thumbprint (RFC 7638)
+    #[arg(long, value_name = "THUMBPRINT", value_parser = caller_key::thumbprint)]
+    cnf_jkt: Option<String>,
+    /// Bind the token to the client certificate in this PEM file
+    #[arg(long, value_name = "FILE")]
+    client_cert: Option<PathBuf>,
     /// How long the token is valid
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = lifetime)]
     ttl: Duration,
@@ -159,6 +169,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
         ));
     }
     let mut claims = plain_claims(arguments)?;
+    bind(arguments, &mut claims)?;
     let mut id = [0; 16];
     SystemRandom.fill(&mut id);
     let id = URL_SAFE_NO_PAD.encode(id);
@@ -222,6 +233,25 @@ fn plain_claims(arguments: &Arguments) -> Result<Claims, Trouble> {
         claims.extra.insert("act".to_owned(), act);
     }
     Ok(claims)
+}
+
+/// Writes `cnf`, as the options say.
+fn bind(arguments: &Arguments, claims: &mut Claims) -> Result<(), Trouble> {
+    let members = caller_key::confirmation(
+        arguments.dpop_key.as_deref(),
+        arguments.cnf_jkt.as_deref(),
+        arguments.client_cert.as_deref(),
+    )?;
+    if members.is_empty() {
+        return Ok(());
+    }
+    match claims.extra.insert("cnf".into(), members.into()) {
+        None => Ok(()),
+        Some(_) => Err(Trouble::usage(
+            "claim `cnf` is given twice",
+            "write it with --claim-json alone, or leave it to --dpop-key, --cnf-jkt and --client-cert",
+        )),
+    }
 }
 
 fn choose<'a>(

@@ -2,9 +2,11 @@
 //!
 //! Answers: how do I get a token to try the gateway with, and why is mine refused. May import:
 //! what `cli` may. Invariants: private keys are files that only their owner may read and that are
-//! never overwritten; only `mint` prints a token; nothing prints a key, a token that was given, or
+//! never overwritten; only `mint` prints a token, only `dpop` a proof; nothing prints a key, a token that was given, or
 //! its signature. Start reading at [`run`].
 
+mod caller_key;
+mod dpop;
 mod explain_issuer;
 mod inspect;
 mod keygen;
@@ -30,7 +32,9 @@ enum Command {
     /// Make a key for a development issuer, and print its entry for the gateway file
     Keygen(keygen::Arguments),
     /// Print a token, signed with such a key
-    Mint(mint::Arguments),
+    Mint(Box<mint::Arguments>),
+    /// Print a proof of possession for one request with a token that is bound to a key
+    Dpop(dpop::Arguments),
     /// Show what a token says and, with --config, whether the gateway would accept it
     Inspect(inspect::Arguments),
     /// Ask an issuer for its keys, say which of them are usable, and print its entry
@@ -41,6 +45,7 @@ pub(super) fn run(arguments: Arguments) -> u8 {
     let done = match arguments.command {
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Mint(arguments) => mint::run(&arguments),
+        Command::Dpop(arguments) => dpop::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::ExplainIssuer(arguments) => explain_issuer::run(&arguments),
     };

@@ -111,6 +111,11 @@ pub static ISSUER: Fields = Fields {
             "ask the issuer about each token, beside verifying it (RFC 7662); default: it is not asked",
         ),
         optional(
+            "dpop",
+            Shape::Object(&DPOP),
+            "the issuer binds tokens to keys of callers (RFC 9449): 401s offer DPoP too; default: they do not, and bound tokens need a proof all the same",
+        ),
+        optional(
             "development",
             Shape::Boolean,
             "mark an issuer for development; default false",
@@ -211,6 +216,18 @@ pub static KEYS: Fields = Fields {
             "for a whole fetch; default `5s`, at most `30s`",
         ),
     ],
+    later: &[],
+};
+
+/// `issuers[].dpop`.
+pub static DPOP: Fields = Fields {
+    title: "dpop",
+    doc: "How callers prove that they hold the key of a token.",
+    fields: &[optional(
+        "nonce",
+        Shape::Boolean,
+        "proofs must repeat a nonce of this gateway's, which a first try is told; default false",
+    )],
     later: &[],
 };
 

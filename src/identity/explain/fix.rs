@@ -300,13 +300,16 @@ pub(super) fn words(fault: TokenFault, scene: &Scene<'_>) -> String {
             claim("nbf"),
             claim("iat")
         ),
-        fault::CONSTRAINED => "it is bound to a key or certificate (`cnf`), which cannot be enforced here, so it is refused".into(),
         fault::HEADER_MEMBER => format!(
             "the header has a member that this profile does not take; it takes {}",
             listed(config.and_then(|c| c.profile.rules().header).unwrap_or_default().iter().copied())
         ),
         fault::ACTOR => "`act` is not an object with a string `sub` of 1 to 255 characters, or its `iss` is no such string, at some depth; have the issuer write it as in RFC 8693".into(),
         fault::TOO_MANY_ACTORS => "more than four actors stand in `act`; shorten the chain of delegations".into(),
+        fault::CONFIRMATION_FORM => "`cnf` is there and is no object with members; the issuer must say what the token is bound to, or leave it out".into(),
+        fault::CONFIRMATION_MEMBER => "`cnf` has a member other than `x5t#S256` and `jkt`; a binding that cannot be enforced is refused".into(),
+        fault::CERTIFICATE_PRINT => "`x5t#S256` in `cnf` is not the base64url of a SHA-256 (43 characters, no padding); hexadecimal will not do".into(),
+        fault::KEY_PRINT => "`jkt` in `cnf` is not the base64url of a SHA-256 (43 characters, no padding); it is the RFC 7638 thumbprint of the caller's key".into(),
         // Transport and cache: a token alone never has them.
         other => other.to_string(),
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes concrete.json, which the tests read, from corpus.json and more.json.
+"""Makes concrete.json, which the tests read, from corpus.json and our own cases in OURS.
 
 Needs `cryptography`. Keys are new at each run and are not kept, so no private key but the ones that
 cases publish on purpose is in the result; `now` is fixed, and the tests hand
@@ -10,6 +10,7 @@ import argparse, json, os, sys, token_corpus as made
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOW = 1750000000
+OURS = ("more.json", "sender.json")
 
 
 def answer(code):
@@ -19,6 +20,8 @@ def answer(code):
         return {"outcome": "reject", "status": 503, "error": None}
     if code == "token_in_query" or code.startswith("authorization_"):
         return {"outcome": "reject", "status": 400, "error": "invalid_request"}
+    if code.startswith("proof_") and code != "proof_key_other":
+        return {"outcome": "reject", "status": 401, "error": "invalid_dpop_proof"}
     return {"outcome": "reject", "status": 401, "error": "invalid_token"}
 
 
@@ -47,18 +50,21 @@ def stepped():
 
 def main():
     corpus = json.load(open(os.path.join(HERE, "corpus.json"), encoding="utf-8"))
-    more = json.load(open(os.path.join(HERE, "more.json"), encoding="utf-8"))
     reference = corpus["reference"]
-    reference["jwks"]["A"].update(more["jwks"])
-    for issuer in more["issuers"]:
-        name = issuer["name"]
-        reference["issuers"][name] = {"issuer": issuer["issuer"]}
-        reference["keys"][issuer["base_token"]["key"]] = issuer["key"]
-        reference["base_tokens"][name] = issuer["base_token"]
-        header = issuer["base_token"]["header"]
-        entry = {"key": issuer["base_token"]["key"], "set": {"kid": header["kid"], "use": "sig"}}
-        reference["jwks"][name] = {"default": [entry]}
-    for case in more["cases"]:
+    ours = []
+    for name in OURS:
+        more = json.load(open(os.path.join(HERE, name), encoding="utf-8"))
+        reference["jwks"]["A"].update(more["jwks"])
+        ours += more["cases"]
+        for issuer in more.get("issuers", []):
+            name = issuer["name"]
+            reference["issuers"][name] = {"issuer": issuer["issuer"]}
+            reference["keys"][issuer["base_token"]["key"]] = issuer["key"]
+            reference["base_tokens"][name] = issuer["base_token"]
+            header = issuer["base_token"]["header"]
+            entry = {"key": issuer["base_token"]["key"], "set": {"kid": header["kid"], "use": "sig"}}
+            reference["jwks"][name] = {"default": [entry]}
+    for case in ours:
         token = case["token"]
         if "many_claims" in case:
             token.setdefault("payload_merge", {}).update({"c%d" % n: 0 for n in range(case["many_claims"])})
@@ -80,6 +86,10 @@ def main():
         item = {k: case[k] for k in ("id", "rules", "title", "expect", "jwks", "policy", "settings", "no", "grant")
                 if k in case}
         item.update(headers=built["headers"], path=built["path"], surface=built["surface"])
+        if any(name == "DPoP" for name, _ in built["headers"]):
+            item["method"] = built["method"]
+        if "tls_client" in built:
+            item["certificate"] = env.vars["X5T_" + built["tls_client"]]
         out.append(item)
     jwks = {issuer: {name: made.build_jwks(env, entries) for name, entries in variants.items()}
             for issuer, variants in corpus["reference"]["jwks"].items()}

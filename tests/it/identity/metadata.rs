@@ -31,9 +31,14 @@ async fn stand() -> Stand {
     let (first, second) = (corp.jwks(), partner.jwks());
     let entry = |issuer: &Issuer, name: &str, audiences: &str, grants: &str| {
         let iss = issuer.iss();
+        let more = if name == "corp" {
+            ""
+        } else {
+            ", dpop: {nonce: true}"
+        };
         format!(
             "  - {{name: {name}, issuer: \"{iss}\", audiences: [{audiences}], \
-             keys: {{file: {name}.jwks}}, grants: [{grants}]}}\n"
+             keys: {{file: {name}.jwks}}, grants: [{grants}]{more}}}\n"
         )
     };
     let corp_entry = entry(
@@ -111,11 +116,14 @@ async fn metadata_names_the_issuers_of_its_resource() {
             "authorization_servers": [corp, partner],
             "bearer_methods_supported": ["header"],
             "scopes_supported": ["agents.all", "agents.use"],
+            "dpop_signing_alg_values_supported": ["ES256", "PS256", "RS256", "EdDSA", "Ed25519"],
         })
     );
     let of_agent = stand.get(&at("/agents/a/"), &[]).await.json();
     assert_eq!(of_agent["resource"], format!("{AUDIENCE}/agents/a/"));
     assert_eq!(of_agent["authorization_servers"], json!([corp]));
+    // Only the other issuer binds tokens to keys.
+    assert_eq!(of_agent.get("dpop_signing_alg_values_supported"), None);
 
     let etag = root.field("etag").unwrap().to_owned();
     let again = stand.get(&at(""), &[("If-None-Match", &etag)]).await;

@@ -1,6 +1,9 @@
 //! The generated corpus as values, and the issuers that it assumes.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use portcullis::identity::confirmation::Shown;
 use portcullis::identity::issuer::{
     Algorithm, Grant, GrantForm, GrantMark, IgnoredHeader, IssuerConfig, KeyFile, KeyOrigin,
     Profile, Typ,
@@ -11,6 +14,8 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Where callers see the gateway.
+pub const BASE: &str = "https://gateway.example";
 pub const AUDIENCE: &str = "https://gateway.example/a2a";
 pub const ISSUER_A: &str = "https://issuer-a.example";
 const ISSUER_B: &str = "https://issuer-b.example";
@@ -47,6 +52,10 @@ pub struct Case {
     pub grant: Option<Option<String>>,
     pub headers: Vec<(String, String)>,
     pub path: String,
+    /// The method, where there is a proof.
+    pub method: Option<String>,
+    /// Thumbprint of the connection's client certificate, in base64url.
+    certificate: Option<String>,
     pub surface: String,
 }
 
@@ -209,6 +218,7 @@ pub fn strict(name: &str, issuer: &str, jwks: Box<[u8]>) -> IssuerConfig {
         ignore_header: Vec::new(),
         grants: Vec::new(),
         claims: Vec::new(),
+        dpop: None,
         development: false,
     }
 }
@@ -250,18 +260,34 @@ impl Case {
     pub fn token(&self) -> Option<String> {
         let headers = self.headers()?;
         match transport::presented(&headers, self.query()) {
-            Ok(Presented::Bearer(token)) => Some(token.to_owned()),
-            Ok(Presented::Dpop(_)) | Err(_) => None,
+            Ok(Presented::Bearer(token) | Presented::Dpop(token)) => Some(token.to_owned()),
+            Err(_) => None,
         }
     }
 
     /// What becomes of the request, up to its principal.
     pub fn judge(&self, issuers: &Issuers, now: i64) -> Result<Principal, TokenFault> {
         let headers = self.headers().ok_or(bad_http())?;
-        match transport::presented(&headers, self.query())? {
-            Presented::Bearer(token) => accept(issuers, token, now).map_err(|r| r.fault),
-            Presented::Dpop(_) => Err(by_code("dpop_not_available")),
-        }
+        let presented = transport::presented(&headers, self.query())?;
+        let (Presented::Bearer(token) | Presented::Dpop(token)) = presented;
+        let principal = accept(issuers, token, now).map_err(|r| r.fault)?;
+        let shown = Shown {
+            presented,
+            certificate: self.certificate(),
+            headers: &headers,
+            method: self.method.as_deref().unwrap_or("POST"),
+            now,
+            nonces: None,
+        };
+        let uri = || format!("{BASE}{}", self.path);
+        principal.confirmation.judge(&shown, uri)?;
+        Ok(principal)
+    }
+
+    /// SHA-256 of the connection's client certificate.
+    pub fn certificate(&self) -> Option<[u8; 32]> {
+        let text = self.certificate.as_ref()?;
+        Some(URL_SAFE_NO_PAD.decode(text).unwrap().try_into().unwrap())
     }
 }
 

@@ -349,6 +349,7 @@ fn a_tenant_that_is_not_ours_is_not_found() {
         issued: None,
         key: [0; 32],
         signing_input: [0; 32],
+        confirmation: Default::default(),
     };
     for operation in Operation::ALL {
         for (task, fault) in [

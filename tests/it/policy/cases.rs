@@ -3,7 +3,7 @@
 use super::{Site, corp_site, site, texts};
 use portcullis::a2a::Operation;
 use portcullis::identity::issuer::{ClaimKind, Grant};
-use portcullis::identity::{Actor, ClaimState, ClaimValue, Principal};
+use portcullis::identity::{Actor, ClaimState, ClaimValue, Confirmation, Principal};
 use portcullis::policy::{self, Asked, AskedSkill, Decision, Effect, Question};
 use portcullis::source::{Document, Kind, Node};
 use std::fs;
@@ -61,6 +61,23 @@ fn principal(site: &Site, node: &Node) -> Principal {
             issuer: string(node, "actor_issuer").map(Box::from),
         }];
     }
+    let bound = Some([1; 32]);
+    principal.confirmation = match string(node, "proof") {
+        None => Confirmation::default(),
+        Some("mtls") => Confirmation {
+            certificate: bound,
+            key: None,
+        },
+        Some("dpop") => Confirmation {
+            certificate: None,
+            key: bound,
+        },
+        Some("both") => Confirmation {
+            certificate: bound,
+            key: bound,
+        },
+        Some(other) => panic!("{other}"),
+    };
     for (i, declared) in site.issuers[index].claims.iter().enumerate() {
         if let Some(node) = node.get("claims").and_then(|c| c.get(&declared.name)) {
             principal.claims[i] = claim(declared.kind, node);

@@ -14,7 +14,7 @@ use portcullis::identity::issuer::Grant;
 use portcullis::pipeline::gate::{Gate, Ports};
 use portcullis::pipeline::metrics::Metrics;
 use portcullis::pipeline::revocations::{form, seconds};
-use portcullis::pipeline::{Presentation, authenticate};
+use portcullis::pipeline::{Presentation, SeenAs, authenticate};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -76,6 +76,9 @@ async fn requested(gate: &Gate, request: &Value) -> u16 {
         headers: &headers,
         query: None,
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        certificate: None,
+        method: "POST",
+        seen_as: SeenAs::Url("https://gateway.example/a2a"),
     };
     match authenticate(gate, &gate.live(), &presentation).await {
         Ok(verified) => {
