@@ -391,6 +391,7 @@ async fn pages_of_listed_origins_may_call() {
         let exposed = response.field("access-control-expose-headers").unwrap();
         assert!(exposed.contains("Portcullis-Request-Id"), "{exposed}");
         assert!(exposed.contains("WWW-Authenticate"), "{exposed}");
+        assert!(exposed.contains("DPoP-Nonce"), "{exposed}");
     }
     for stranger in [
         "https://evil.example.com",

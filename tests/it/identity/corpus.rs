@@ -10,7 +10,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Rules that are tested by something else than a case, and by what.
-const ELSEWHERE: [(&str, &str); 28] = [
+const ELSEWHERE: [(&str, &str); 31] = [
+    ("TR-9", "config: the golden case addresses.yaml"),
+    ("TR-11", "surrounding_space_is_refused, and proving::grpc"),
+    ("TR-12", "proving::mtls::early_data_is_off"),
     (
         "SC-9",
         "proving::dpop::a_policy_may_demand_proof, and the case file proof.yaml",
@@ -112,7 +115,7 @@ const REVOKED: [&str; 12] = [
 ];
 
 const RULES: [(&str, &[u8]); 11] = [
-    ("TR", &[1, 2, 3, 4, 5, 6, 7, 8, 10, 13]),
+    ("TR", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]),
     ("FM", &[1, 2, 3, 4, 5, 6, 7]),
     ("HD", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
     ("KY", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]),

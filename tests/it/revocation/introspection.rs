@@ -443,3 +443,21 @@ async fn a_signed_answer_is_the_issuers_for_us_and_now() {
         "{asked}"
     );
 }
+
+/// A bound token is judged by who sends it before anybody is asked about it.
+#[tokio::test]
+async fn a_token_that_its_sender_cannot_prove_causes_no_question() {
+    let endpoint = Endpoint::start().await;
+    let stand = endpoint.stand(None, "").await;
+    let bound = json!({"cnf": {"jkt": "A".repeat(43)}});
+    let stolen = token(&stand.corp, "alice", bound);
+    let before = stand.counted();
+    for _ in 0..2 {
+        let response = stand.call(&stolen).await;
+        assert_eq!(response.status, 401, "{}", response.text());
+    }
+    assert_eq!(stand.counted(), before);
+    let record = stand.gateway.refusal(1).await;
+    assert_eq!(record["decision"]["reason"], "dpop_token_as_bearer");
+    assert_eq!(endpoint.count(), 0);
+}
