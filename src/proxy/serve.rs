@@ -19,7 +19,7 @@ use crate::pipeline::locate::{Knock, Place, is_our_host, locate};
 use crate::pipeline::metrics::Phase;
 use crate::pipeline::relate::release;
 use crate::pipeline::tenant::scoped;
-use crate::pipeline::{Recorder, Rejection};
+use crate::pipeline::{Challenge, Recorder, Rejection};
 use bytes::Bytes;
 use http::Method;
 use http::header::{CACHE_CONTROL, HeaderValue};
@@ -52,7 +52,13 @@ pub async fn serve(
     }
     let head = session.req_header();
     let host = host_of(head);
-    check_connection(&head.headers).map_err(|(fault, code)| refuse(fault, code))?;
+    check_connection(&head.headers).map_err(|(fault, code)| {
+        // What it would take away may be the credential (TR-8).
+        Failure::Rejected(Rejection {
+            challenge: Challenge::InvalidRequest,
+            ..Rejection::plain(fault, code)
+        })
+    })?;
     let target = path_of(head.raw_path());
     let knock = Knock {
         listener,

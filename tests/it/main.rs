@@ -6,6 +6,7 @@ mod agents;
 mod calls;
 mod cards;
 mod config;
+mod corpus;
 mod deploy;
 mod edge;
 mod fuzz;

@@ -11,6 +11,7 @@ import argparse, json, os, sys, token_corpus as made
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOW = 1750000000
 OURS = ("more.json", "sender.json")
+PARTS = ("headers", "path", "surface", "method", "tls_client", "skill", "http")
 
 
 def answer(code):
@@ -48,7 +49,22 @@ def stepped():
         f.write("\n")
 
 
+def long_lived(key, common_name, now):
+    """TLS goes by the clock of the machine, whatever the gateway's says."""
+    name = made.x509.Name([made.x509.NameAttribute(made.NameOID.COMMON_NAME, common_name)])
+    start = made.datetime.datetime(2025, 1, 1, tzinfo=made.datetime.timezone.utc)
+    return (made.x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+            .serial_number(made.x509.random_serial_number()).not_valid_before(start)
+            .not_valid_after(start.replace(year=2125)).sign(key, made.hashes.SHA256()))
+
+
+def clients(env):
+    return {name: {"cert": cert.public_bytes(made.ser.Encoding.PEM).decode(), "key": env.keys.pem[name]}
+            for name, cert in env.certs.items()}
+
+
 def main():
+    made.make_certificate = long_lived
     corpus = json.load(open(os.path.join(HERE, "corpus.json"), encoding="utf-8"))
     reference = corpus["reference"]
     ours = []
@@ -78,6 +94,7 @@ def main():
         case.update(family="own", source="own")
         corpus["cases"].append(case)
     args = argparse.Namespace(keys=None, now=NOW, family=None, id=None, audience=None, base_url=None, issuer=None)
+    with_steps = [c for c in corpus["cases"] if "steps" in c]
     corpus["cases"] = [c for c in corpus["cases"] if "steps" not in c and c["id"] != "tr-038"]
     env, _ = made.generate({**corpus, "cases": []}, args)
     out = []
@@ -85,16 +102,25 @@ def main():
         built = made.build_request(env, case.get("request", {}), case.get("token"))
         item = {k: case[k] for k in ("id", "rules", "title", "expect", "jwks", "policy", "settings", "no", "grant")
                 if k in case}
-        item.update(headers=built["headers"], path=built["path"], surface=built["surface"])
-        if any(name == "DPoP" for name, _ in built["headers"]):
-            item["method"] = built["method"]
+        item.update({k: built[k] for k in PARTS if k in built})
         if "tls_client" in built:
             item["certificate"] = env.vars["X5T_" + built["tls_client"]]
+        if "settings" in case:
+            item["issuer"] = case["token"].get("base", "A")
         out.append(item)
     jwks = {issuer: {name: made.build_jwks(env, entries) for name, entries in variants.items()}
             for issuer, variants in corpus["reference"]["jwks"].items()}
     with open(os.path.join(HERE, "concrete.json"), "w", encoding="utf-8") as f:
-        json.dump({"now": NOW, "jwks": jwks, "cases": out}, f, indent=1)
+        json.dump({"now": NOW, "jwks": jwks, "clients": clients(env), "cases": out}, f, indent=1)
+        f.write("\n")
+    # Of the same keys.
+    with_steps = [made.concrete(env, case) for case in with_steps]
+    for case in with_steps:
+        for step in case["steps"]:
+            step["requests"] = [{k: request[k] for k in (*PARTS, "expect") if k in request}
+                                for request in step.get("requests", [])]
+    with open(os.path.join(HERE, "steps.json"), "w", encoding="utf-8") as f:
+        json.dump({"cases": [{k: case[k] for k in ("id", "title", "rules", "steps")} for case in with_steps]}, f, indent=1)
         f.write("\n")
 
 

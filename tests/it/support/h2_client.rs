@@ -108,10 +108,19 @@ impl H2Client {
     pub async fn connect_tls(
         address: SocketAddr,
         name: &str,
+        config: rustls::ClientConfig,
+    ) -> std::io::Result<H2Client> {
+        let stream = TcpStream::connect(address).await?;
+        H2Client::secured(stream, name, config).await
+    }
+
+    /// The same on a connection that is there.
+    pub async fn secured(
+        stream: TcpStream,
+        name: &str,
         mut config: rustls::ClientConfig,
     ) -> std::io::Result<H2Client> {
         config.alpn_protocols = vec![b"h2".to_vec()];
-        let stream = TcpStream::connect(address).await?;
         let connector = TlsConnector::from(Arc::new(config));
         let server = ServerName::try_from(name.to_owned()).unwrap();
         let stream = connector.connect(server, stream).await?;
@@ -152,9 +161,20 @@ impl H2Client {
         list: &[(&'static str, String)],
         body: &[u8],
     ) -> Result<H2Reply, h2::Error> {
+        self.begin_with(method, path, fields(list), body).await
+    }
+
+    /// The same with fields as they are.
+    pub async fn begin_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: HeaderMap,
+        body: &[u8],
+    ) -> Result<H2Reply, h2::Error> {
         let uri = format!("{}://{}{path}", self.scheme, self.authority);
         let mut request = Request::builder().method(method).uri(uri).body(()).unwrap();
-        *request.headers_mut() = fields(list);
+        *request.headers_mut() = fields;
         let mut sender = within("a place", self.sender.clone().ready()).await?;
         let (reply, mut writer) = sender.send_request(request, body.is_empty())?;
         let mut left = Bytes::copy_from_slice(body);
