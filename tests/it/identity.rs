@@ -8,5 +8,6 @@ mod metadata;
 mod mutated;
 mod profiles;
 mod proofs;
+mod rules;
 mod vectors;
 mod world;

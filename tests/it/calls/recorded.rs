@@ -186,6 +186,25 @@ async fn without_a_journal_nothing_passes() {
     );
 }
 
+/// ER-7: a panic is a refusal, and that of its own request alone.
+#[tokio::test]
+async fn er_7_a_panic_ends_its_request_and_no_other() {
+    let stand = Stand::new().await;
+    let body = message("SendMessage", "review-diff", "x", &[]);
+    let before = stand.counted();
+    stand.gateway.journal.panic_once();
+    let response = stand.call(&stand.reviewer(), "SendMessage", &body).await;
+    stand.assert_refused(before, &response, 500, "a panic");
+    assert!(!response.text().contains("told"), "{}", response.text());
+    let record = stand.gateway.refusal(1).await;
+    assert_eq!(
+        (&record["reached"], &record["operation"]),
+        (&json!("no"), &json!("SendMessage"))
+    );
+    let response = stand.call(&stand.reviewer(), "SendMessage", &body).await;
+    assert_eq!((response.status, stand.counted()), (200, (1, 1)));
+}
+
 #[tokio::test]
 async fn metrics_count_by_closed_labels() {
     let stand = Stand::new().await;

@@ -1,4 +1,4 @@
-//! Every case gives its outcome; every rule has a case.
+//! Every case gives its outcome, and every reason occurs.
 
 use super::world::{Case, World, by_code, strict};
 use portcullis::identity::issuer::Grant;
@@ -8,95 +8,6 @@ use portcullis::identity::{
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Rules that are tested by something else than a case, and by what.
-const ELSEWHERE: [(&str, &str); 31] = [
-    ("TR-9", "config: the golden case addresses.yaml"),
-    ("TR-11", "surrounding_space_is_refused, and proving::grpc"),
-    ("TR-12", "proving::mtls::early_data_is_off"),
-    (
-        "SC-9",
-        "proving::dpop::a_policy_may_demand_proof, and the case file proof.yaml",
-    ),
-    (
-        "IS-3",
-        "shared_keys_are_told, and the configuration's golden cases",
-    ),
-    (
-        "LC-1",
-        "issuer_keys::fetching::lc_1_to_5_every_misbehaviour_has_its_reason_and_gives_no_keys",
-    ),
-    (
-        "LC-3",
-        "issuer_keys::fetching::lc_1_to_5_every_misbehaviour_has_its_reason_and_gives_no_keys",
-    ),
-    (
-        "LC-4",
-        "issuer_keys::fetching::lc_4_addresses_are_judged_where_names_lead_and_where_literals_stand",
-    ),
-    (
-        "LC-5",
-        "issuer_keys::fetching::lc_5_a_set_comes_from_where_the_issuers_metadata_says",
-    ),
-    (
-        "LC-6",
-        "lifecycle::lc_6_refreshes_follow_the_configured_pause_and_max_age_within_its_range",
-    ),
-    (
-        "LC-7",
-        "issuer_keys::lifecycle::lc_7_a_known_key_never_waits_and_an_unknown_one_at_most_a_second",
-    ),
-    (
-        "LC-9",
-        "issuer_keys::lifecycle::lc_9_only_a_token_that_would_pass_otherwise_causes_a_fetch",
-    ),
-    (
-        "LC-10",
-        "issuer_keys::outages::lc_10_a_set_serves_an_hour_after_it_was_fetched_and_not_a_second_longer",
-    ),
-    (
-        "LC-11",
-        "issuer_keys::lifecycle::lc_12_an_empty_set_is_taken_at_its_word",
-    ),
-    (
-        "LC-12",
-        "issuer_keys::outages::lc_12_what_is_no_set_changes_nothing",
-    ),
-    (
-        "LC-13",
-        "issuer_keys::outages::lc_13_a_gateway_starts_without_an_issuer_and_recovers",
-    ),
-    (
-        "LC-14",
-        "issuer_keys::lifecycle::lc_14_a_new_key_under_an_old_name_replaces_it",
-    ),
-    (
-        "LC-15",
-        "issuer_keys::outages::lc_15_key_files_go_by_the_same_rules",
-    ),
-    (
-        "LC-17",
-        "issuer_keys::outages::lc_13_a_gateway_starts_without_an_issuer_and_recovers",
-    ),
-    (
-        "CA-4",
-        "issuer_keys::lifecycle::lc_14_a_new_key_under_an_old_name_replaces_it",
-    ),
-    ("IS-5", "cache::an_owner_is_issuer_and_subject"),
-    ("IS-6", "cache::an_owner_is_issuer_and_subject"),
-    (
-        "RV-1",
-        "revocation::stepped, and revocation::files over HTTP",
-    ),
-    ("RV-3", "revocation::introspection"),
-    ("RV-4", "revocation::one_time"),
-    ("CA-1", "cache::a_hit_is_the_same_caller"),
-    ("CA-2", "cache::a_hit_is_judged_again"),
-    ("CA-3", "cache::a_new_generation_begins_empty"),
-    ("CA-5", "cache::refusals_take_no_room"),
-    ("ER-1", "cache::every_refused_token_gets_the_same_reply"),
-    ("LG-2", "cache::a_hit_is_the_same_caller"),
-];
 
 /// Tried in `revocation`, with the agent's counters.
 const REVOKED: [&str; 12] = [
@@ -112,23 +23,6 @@ const REVOKED: [&str; 12] = [
     "token_used",
     "issued_before_start",
     "used_tokens_full",
-];
-
-const RULES: [(&str, &[u8]); 11] = [
-    ("TR", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]),
-    ("FM", &[1, 2, 3, 4, 5, 6, 7]),
-    ("HD", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
-    ("KY", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]),
-    ("IS", &[1, 2, 3, 4, 5, 6, 7]),
-    ("CL", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]),
-    ("SC", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
-    ("RV", &[1, 2, 3, 4]),
-    (
-        "LC",
-        &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 17],
-    ),
-    ("CA", &[1, 2, 3, 4, 5]),
-    ("GR", &[1, 2, 3, 4, 5, 6, 7, 8]),
 ];
 
 /// Status and error of a reply, as the corpus writes them.
@@ -199,24 +93,6 @@ fn every_case_has_its_outcome() {
         .filter_map(|case| check(&world, case).1)
         .collect();
     assert!(told.is_empty(), "{}", told.join("\n"));
-}
-
-#[test]
-fn every_rule_has_a_case() {
-    let world = World::load();
-    let with_case: BTreeSet<&str> = world
-        .cases
-        .iter()
-        .flat_map(|c| c.rules.iter().map(String::as_str))
-        .collect();
-    for (family, numbers) in RULES {
-        for number in numbers {
-            let rule = format!("{family}-{number}");
-            let known = with_case.contains(rule.as_str())
-                || ELSEWHERE.iter().any(|(name, _)| *name == rule);
-            assert!(known, "no case for {rule}");
-        }
-    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ struct State {
     chain: Chain,
     lines: Vec<Vec<u8>>,
     refuse: Option<JournalError>,
+    panic: bool,
 }
 
 impl Default for MemoryJournal {
@@ -25,6 +26,7 @@ impl Default for MemoryJournal {
             chain: Chain::START,
             lines: Vec::new(),
             refuse: None,
+            panic: false,
         };
         MemoryJournal {
             state: Mutex::new(state),
@@ -37,6 +39,11 @@ impl MemoryJournal {
     /// From now on every record is refused with `error`, or taken again.
     pub fn refuse(&self, error: Option<JournalError>) {
         self.state.lock().unwrap().refuse = error;
+    }
+
+    /// Panics at the next record.
+    pub fn panic_once(&self) {
+        self.state.lock().unwrap().panic = true;
     }
 
     /// The records so far.
@@ -75,6 +82,10 @@ impl MemoryJournal {
 
     fn take(&self, record: RecordBody) -> Result<u64, JournalError> {
         let mut state = self.state.lock().unwrap();
+        if std::mem::take(&mut state.panic) {
+            drop(state);
+            panic!("as it was told");
+        }
         if let Some(error) = state.refuse {
             return Err(error);
         }
