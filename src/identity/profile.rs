@@ -2,8 +2,7 @@
 //!
 //! A profile is a declared set of relaxations of RFC 9068 and of demands that tell the product's
 //! access tokens from its other tokens. Everything that the table does not relax is judged alike
-//! for all. Values only; the judgement is in [`claims`](super::claims) and
-//! [`header`](super::header).
+//! for all. Values only; the judgement is in `claims` and `header`.
 //!
 //! | Profile | `typ` (HD-5) | `aud` (CL-2) | `sub` (CL-7) | Token id (CL-8) | Client (CL-9) | Kind (CL-10) | Tenant (IS-4) |
 //! |---|---|---|---|---|---|---|---|
