@@ -2,4 +2,7 @@
 
 pub mod cards;
 mod exchange;
+pub mod introspection;
 pub mod keys;
+
+pub use exchange::plain_mannered;

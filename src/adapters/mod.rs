@@ -7,7 +7,6 @@
 
 pub mod clock;
 pub mod fetch;
-pub mod introspection;
 pub mod journal;
 pub mod key_files;
 pub mod ownership_memory;

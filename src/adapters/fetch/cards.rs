@@ -70,7 +70,7 @@ impl CardFetcher {
             .map_err(|error| CardFetcherError(error.to_string()))?
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
-        let client = plain_mannered(Some(tls), connect, total)
+        let client = plain_mannered(Some(tls), connect, Some(total))
             .build()
             .map_err(|error| CardFetcherError(error.to_string()))?;
         Ok(CardFetcher {
@@ -93,7 +93,7 @@ impl CardFetcher {
     /// The client for an agent's own TLS. It is made for each fetch, of which there are few.
     fn secured(&self, tls: &CardTls) -> Result<Client, FetchFailureKind> {
         let config = ClientConfig::clone(&tls.backend.config);
-        plain_mannered(Some(config), self.connect, self.total)
+        plain_mannered(Some(config), self.connect, Some(self.total))
             .dns_resolver(Arc::new(Whereabouts(tls.host.clone())))
             .https_only(true)
             .build()
@@ -191,7 +191,7 @@ impl CardSource for CardFetcher {
 
     async fn key_set(&self, url: &str, request_id: RequestId) -> Result<Bytes, FetchFailureKind> {
         // Made each time: few agents need it, and a machine without roots must still start.
-        let client = plain_mannered(self.key_sets.clone(), self.connect, self.total)
+        let client = plain_mannered(self.key_sets.clone(), self.connect, Some(self.total))
             .https_only(true)
             .build()
             .map_err(|_| FetchFailureKind::Unreachable)?;

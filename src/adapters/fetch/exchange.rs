@@ -14,15 +14,20 @@ use rustls::ClientConfig;
 use std::io::Read;
 use std::time::Duration;
 
-/// A client that does nothing by itself. Without `tls` it trusts the machine's authorities.
-pub(super) fn plain_mannered(
+/// A client that does nothing by itself. Without `tls` it trusts the machine's authorities; without
+/// `total` each request says how long it may take.
+pub fn plain_mannered(
     tls: Option<ClientConfig>,
     connect: Duration,
-    total: Duration,
+    total: Option<Duration>,
 ) -> ClientBuilder {
     let builder = match tls {
         Some(tls) => Client::builder().tls_backend_preconfigured(tls),
         None => Client::builder(),
+    };
+    let builder = match total {
+        Some(total) => builder.timeout(total),
+        None => builder,
     };
     builder
         .http1_only()
@@ -32,7 +37,6 @@ pub(super) fn plain_mannered(
         .referer(false)
         .pool_max_idle_per_host(0)
         .connect_timeout(connect)
-        .timeout(total)
 }
 
 /// A document that came with 200.

@@ -64,7 +64,7 @@ impl KeyFetcher {
                 Some(config)
             }
         };
-        plain_mannered(tls, from.connect, from.total)
+        plain_mannered(tls, from.connect, Some(from.total))
             .dns_resolver(Arc::new(Judged {
                 resolver: Arc::clone(&self.resolver),
                 route: Arc::clone(&self.route),

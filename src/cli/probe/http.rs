@@ -3,8 +3,9 @@
 use super::Outcome;
 use super::tls::{Broken, Seen, broken, config};
 use crate::a2a::Version;
+use crate::adapters::fetch::plain_mannered;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::{Client, Method, RequestBuilder, Response, Url, redirect, retry};
+use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -16,15 +17,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// A client that goes straight there, follows nothing and repeats nothing.
 pub(super) fn client(seen: &Seen) -> Result<Client, String> {
     let tls = config(seen).map_err(|error| error.to_string())?;
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        .http1_only()
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .referer(false)
-        .pool_max_idle_per_host(0)
-        .connect_timeout(CONNECT_TIMEOUT)
+    plain_mannered(Some(tls), CONNECT_TIMEOUT, None)
         .user_agent("portcullis-probe")
         .build()
         .map_err(|error| error.to_string())

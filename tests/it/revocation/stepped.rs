@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName};
 use portcullis::a2a::Fault;
 use portcullis::a2a::strict_json::parse_value;
 use portcullis::adapters::clock::ManualClock;
-use portcullis::adapters::introspection::IntrospectionClient;
+use portcullis::adapters::fetch::introspection::IntrospectionClient;
 use portcullis::adapters::ownership_memory::MemoryStore;
 use portcullis::adapters::random::SystemRandom;
 use portcullis::config;

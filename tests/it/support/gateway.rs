@@ -4,7 +4,7 @@ use super::fake_resolver::FakeResolver;
 use super::memory_journal::MemoryJournal;
 use super::{loopback, within};
 use portcullis::adapters::clock::SystemClock;
-use portcullis::adapters::introspection::IntrospectionClient;
+use portcullis::adapters::fetch::introspection::IntrospectionClient;
 use portcullis::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use portcullis::adapters::random::SystemRandom;
 use portcullis::cli::server::{Outside, Server, Sockets};

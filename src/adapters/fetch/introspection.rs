@@ -3,6 +3,7 @@
 //! No redirect is followed, no proxy used, nothing repeated; time and size are bounded. Token and
 //! secret stand in the request alone.
 
+use super::exchange::plain_mannered;
 use crate::audit::redact::Secret;
 use crate::pipeline::RequestId;
 use crate::pipeline::introspection::{Introspection, IntrospectionReply, Introspector, Unanswered};
@@ -12,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::BytesMut;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
-use reqwest::{Client, Response, redirect, retry};
+use reqwest::{Client, Response};
 use rustls::ClientConfig;
 use std::time::Duration;
 
@@ -43,17 +44,9 @@ impl IntrospectionClient {
     }
 
     fn client(&self, settings: &Introspection) -> reqwest::Result<Client> {
-        Client::builder()
-            .tls_backend_preconfigured(ClientConfig::clone(&settings.tls))
+        let tls = ClientConfig::clone(&settings.tls);
+        plain_mannered(Some(tls), self.connect, Some(self.total))
             .https_only(true)
-            .http1_only()
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
-            .pool_max_idle_per_host(0)
-            .connect_timeout(self.connect)
-            .timeout(self.total)
             .build()
     }
 }
