@@ -6,7 +6,7 @@ cases publish on purpose is in the result; `now` is fixed, and the tests hand
 it to the code under test. Cases with steps and the one of a mebibyte are left out: they have tests
 of their own.
 """
-import argparse, json, os, sys, token_corpus as made
+import argparse, json, os, token_corpus as made
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOW = 1750000000
@@ -24,29 +24,6 @@ def answer(code):
     if code.startswith("proof_") and code != "proof_key_other":
         return {"outcome": "reject", "status": 401, "error": "invalid_dpop_proof"}
     return {"outcome": "reject", "status": 401, "error": "invalid_token"}
-
-
-# Cases with steps that need no connection of their own.
-STEPPED = ("rv-001", "rv-002", "rv-003", "rv-004", "rv-005", "rv-006")
-
-
-def stepped():
-    """Makes stepped.json: what is requested, revoked and waited for, one after the other."""
-    corpus = json.load(open(os.path.join(HERE, "corpus.json"), encoding="utf-8"))
-    args = argparse.Namespace(keys=None, now=NOW, family="revocation", id=None, audience=None, base_url=None, issuer=None)
-    env, made_cases = made.generate(corpus, args)
-    rules = {case["id"]: case["rules"] for case in corpus["cases"]}
-    cases = []
-    for case in (c for c in made_cases if c["id"] in STEPPED):
-        for step in case["steps"]:
-            for request in step.get("requests", []):
-                for name in set(request) - {"headers", "surface", "expect"}:
-                    del request[name]
-        cases.append({"id": case["id"], "rules": rules[case["id"]], "steps": case["steps"]})
-    jwks = {issuer: made.build_jwks(env, corpus["reference"]["jwks"][issuer]["default"]) for issuer in ("A", "B")}
-    with open(os.path.join(HERE, "stepped.json"), "w", encoding="utf-8") as f:
-        json.dump({"now": NOW, "jwks": jwks, "cases": cases}, f, indent=1)
-        f.write("\n")
 
 
 def long_lived(key, common_name, now):
@@ -125,4 +102,4 @@ def main():
 
 
 if __name__ == "__main__":
-    stepped() if "--steps" in sys.argv else main()
+    main()
