@@ -1,32 +1,39 @@
-//! Who sends a request: cold (signature and all claims) and cached, by algorithm.
+//! Who sends a request: cold (signature and all claims), refused, and cached, by algorithm; and the
+//! cache with more tokens than it holds.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
 mod fixture;
 
 use aws_lc_rs::signature::Ed25519KeyPair;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fixture::fixture;
 use http::{HeaderMap, HeaderValue, header};
 use portcullis::cli::dev_issuer::DevAlgorithm;
 use portcullis::cli::server::Outside;
+use portcullis::config::snapshot::Snapshot;
 use portcullis::identity::assertion::{Asserter, Assertion};
 use portcullis::identity::issuer::Grant;
 use portcullis::identity::{SigningKey, accept};
 use portcullis::pipeline::gate::Ports;
 use portcullis::pipeline::metrics::Metrics;
-use portcullis::pipeline::{Gate, Presentation, SeenAs, authenticate};
+use portcullis::pipeline::token_cache::{TokenCache, TokenKey};
+use portcullis::pipeline::{Gate, Presentation, SeenAs, Verified, authenticate};
+use serde_json::Value;
 use std::error::Error;
 use std::hint::black_box;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// Where the requests come from.
 const PEER: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), Box<dyn Error>> {
-    let fixture = fixture(1, algorithm)?;
-    let (outside, _journal) = Outside::system(&fixture.snapshot)?;
+/// A gate, and what keeps its journal going.
+fn gate(snapshot: Snapshot) -> Result<(Gate, impl Sized), Box<dyn Error>> {
+    let (outside, journal) = Outside::system(&snapshot)?;
     let ports = Ports {
         clock: outside.clock,
         random: outside.random,
@@ -40,7 +47,24 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
         revoked: Vec::new(),
         instance: outside.instance,
     };
-    let gate = Gate::new(ports, fixture.snapshot);
+    Ok((Gate::new(ports, snapshot), journal))
+}
+
+/// A request with these fields.
+fn presentation(headers: &HeaderMap) -> Presentation<'_> {
+    Presentation {
+        headers,
+        query: None,
+        peer: PEER,
+        certificate: None,
+        method: "POST",
+        seen_as: SeenAs::Url("https://gateway.example/a2a"),
+    }
+}
+
+fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), Box<dyn Error>> {
+    let fixture = fixture(1, algorithm)?;
+    let (gate, _journal) = gate(fixture.snapshot)?;
     let live = gate.live();
     let mut headers = HeaderMap::new();
     let bearer = HeaderValue::try_from(format!("Bearer {}", fixture.token))?;
@@ -54,21 +78,79 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
             accepted
         });
     });
+    // Both refusals should take as long: no clock tells which names of keys there are.
+    let [unknown, forged] = refused(&fixture.token)?;
+    for (what, token) in [("unknown_kid", &unknown), ("bad_signature", &forged)] {
+        group.bench_function(BenchmarkId::new(what, name), |b| {
+            b.iter(|| {
+                let refused = accept(&live.issuers, black_box(token), now);
+                assert!(refused.is_err());
+                refused.err()
+            });
+        });
+    }
     group.bench_function(BenchmarkId::new("cached", name), |b| {
         b.iter(|| {
-            let presentation = Presentation {
-                headers: black_box(&headers),
-                query: None,
-                peer: PEER,
-                certificate: None,
-                method: "POST",
-                seen_as: SeenAs::Url("https://gateway.example/a2a"),
-            };
+            let presentation = presentation(black_box(&headers));
             let verified = at_once(authenticate(&gate, &live, &presentation));
             assert!(verified.is_some_and(|verified| verified.is_ok()));
         });
     });
     Ok(())
+}
+
+/// A token under a name of no key, and one whose signature is another's.
+fn refused(token: &str) -> Result<[String; 2], Box<dyn Error>> {
+    let (signed, signature) = token.rsplit_once('.').ok_or("no signature")?;
+    let (header, payload) = signed.split_once('.').ok_or("no payload")?;
+    let mut header: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header)?)?;
+    let kid = header["kid"].as_str().ok_or("no kid")?;
+    header["kid"] = kid.chars().rev().collect::<String>().into();
+    let unknown = URL_SAFE_NO_PAD.encode(header.to_string());
+    let mut other = URL_SAFE_NO_PAD.decode(signature)?;
+    other.reverse();
+    let other = URL_SAFE_NO_PAD.encode(other);
+    Ok([
+        format!("{unknown}.{payload}.{signature}"),
+        format!("{signed}.{other}"),
+    ])
+}
+
+/// The cache of verified tokens, with fewer tokens than it holds and with far more.
+fn cache(c: &mut Criterion) {
+    let mut group = c.benchmark_group("token_cache");
+    for tokens in [10_000, 1_000_000] {
+        let keys: Vec<TokenKey> = (0..tokens).map(|n| TokenKey::of(&n.to_string())).collect();
+        let (cache, now) = (TokenCache::new(), Duration::ZERO);
+        let Some(verified) = somebody() else {
+            panic!("no caller");
+        };
+        let mut at = 0;
+        let mut look = || {
+            at = (at + 1) % keys.len();
+            let Some(key) = keys.get(at) else {
+                return;
+            };
+            if cache.get(key, now).is_none() {
+                cache.insert(*key, Arc::clone(&verified), now);
+            }
+        };
+        for _ in 0..keys.len() {
+            look();
+        }
+        group.bench_function(BenchmarkId::new("distinct", tokens), |b| b.iter(&mut look));
+        assert!(cache.len() <= 10_000);
+    }
+}
+
+fn somebody() -> Option<Arc<Verified>> {
+    let fixture = fixture(1, DevAlgorithm::Es256).ok()?;
+    let (gate, _journal) = gate(fixture.snapshot).ok()?;
+    let live = gate.live();
+    let mut headers = HeaderMap::new();
+    let bearer = HeaderValue::try_from(format!("Bearer {}", fixture.token)).ok()?;
+    headers.insert(header::AUTHORIZATION, bearer);
+    at_once(authenticate(&gate, &live, &presentation(&headers)))?.ok()
 }
 
 /// With known keys nothing is waited for, so no runtime is measured.
@@ -118,5 +200,5 @@ fn assertion(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, bench, assertion);
+criterion_group!(benches, bench, cache, assertion);
 criterion_main!(benches);

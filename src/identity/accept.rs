@@ -13,6 +13,7 @@ use super::{Principal, delegation, grants};
 use crate::a2a::strict_json::Value;
 use aws_lc_rs::digest::{SHA256, digest};
 use std::collections::HashMap;
+use std::hint::black_box;
 use std::sync::Arc;
 
 /// The trusted issuers of one generation, with their key sets.
@@ -233,16 +234,24 @@ pub(super) fn judge<R: Refusals>(
     let config = &*entry.config;
     header::judge_for(&token.header, header, &token.payload, config, refusals)?;
     let keys = entry.keys.current();
-    let thumbprint = match key(keys.as_deref(), header) {
+    let signed = token.signing_input.as_bytes();
+    let (thumbprint, algorithm) = match key(keys.as_deref(), header) {
         Ok(key) => {
-            if !key.verifies(token.signing_input.as_bytes(), &token.signature) {
+            if !key.verifies(signed, &token.signature) {
                 refusals.refuse(fault::BAD_SIGNATURE)?;
             }
-            key.thumbprint
+            (key.thumbprint, key.algorithm)
         }
         Err(fault) => {
+            if fault == fault::UNKNOWN_KID {
+                // A refusal takes as long as that of a bad signature, so that no clock tells which
+                // names there are. The result is nobody's: no key is tried in another's place.
+                let other = keys.as_ref().zip(header.alg);
+                let other = other.and_then(|(keys, alg)| keys.any_for(alg));
+                black_box(other.map(|key| key.verifies(signed, &token.signature)));
+            }
             refusals.refuse(fault)?;
-            [0; 32]
+            ([0; 32], config.rsa_alg)
         }
     };
     let payload = &token.payload;
@@ -267,6 +276,7 @@ pub(super) fn judge<R: Refusals>(
         not_before: claims.times.not_before,
         issued: claims.times.issued,
         key: thumbprint,
+        algorithm,
         signing_input: sha256(token.signing_input.as_bytes()),
         confirmation: claims.confirmation,
     })
@@ -313,8 +323,9 @@ pub fn still_good(issuers: &Issuers, principal: &Principal, now: i64) -> Result<
     };
     claims::judge_validity(&times, claims::leeway(&entry.config), now)?;
     let keys = entry.keys.current().ok_or(fault::KEYS_UNAVAILABLE)?;
-    if !keys.holds(&principal.key) {
-        return Err(fault::KEY_GONE);
+    // The algorithm belongs to the key: under another one it is not the key that verified (KY-5).
+    match keys.takes(&principal.key, principal.algorithm) {
+        true => Ok(()),
+        false => Err(fault::KEY_GONE),
     }
-    Ok(())
 }

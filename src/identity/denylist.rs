@@ -277,6 +277,7 @@ mod tests {
             not_before: None,
             issued: Some(1_000),
             key: [7; 32],
+            algorithm: crate::identity::issuer::Algorithm::Es256,
             signing_input: [9; 32],
             confirmation: Default::default(),
         }

@@ -306,6 +306,17 @@ impl KeySet {
         self.keys.iter().any(|key| key.thumbprint == *thumbprint)
     }
 
+    /// Whether a key is in the set, for an algorithm.
+    pub fn takes(&self, thumbprint: &[u8; 32], alg: Algorithm) -> bool {
+        let is_it = |key: &Key| key.thumbprint == *thumbprint && key.takes(alg);
+        self.keys.iter().any(is_it)
+    }
+
+    /// A key for an algorithm, whichever comes first. It verifies nobody's token (KY-2).
+    pub(super) fn any_for(&self, alg: Algorithm) -> Option<&Key> {
+        self.keys.iter().find(|key| key.takes(alg))
+    }
+
     /// Whether the same usable keys are in both, under the same names and algorithms, in whatever
     /// order.
     pub fn same_as(&self, other: &KeySet) -> bool {

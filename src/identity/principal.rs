@@ -1,7 +1,7 @@
 //! [`Principal`]: a verified caller. It says who, never may (CA-2).
 
 use super::confirmation::Confirmation;
-use super::issuer::Grant;
+use super::issuer::{Algorithm, Grant};
 use std::sync::Arc;
 
 /// A value of a declared claim.
@@ -72,6 +72,8 @@ pub struct Principal {
     pub issued: Option<i64>,
     /// RFC 7638 thumbprint of the key that verified it.
     pub key: [u8; 32],
+    /// The algorithm under which that key verified it (KY-5).
+    pub algorithm: Algorithm,
     /// SHA-256 of the signing input, `header.payload` (RV-2).
     pub signing_input: [u8; 32],
     /// What its token is bound to; judged again with every request (CA-2).

@@ -137,6 +137,7 @@ impl Site {
             not_before: None,
             issued: None,
             key: [0; 32],
+            algorithm: portcullis::identity::issuer::Algorithm::Es256,
             signing_input: [0; 32],
             confirmation: Confirmation::default(),
         }

@@ -6,7 +6,7 @@ use crate::support::memory_journal::MemoryJournal;
 use http::HeaderMap;
 use portcullis::a2a::Fault;
 use portcullis::adapters::clock::ManualClock;
-use portcullis::adapters::introspection::IntrospectionClient;
+use portcullis::adapters::fetch::introspection::IntrospectionClient;
 use portcullis::adapters::ownership_memory::MemoryStore;
 use portcullis::adapters::random::SystemRandom;
 use portcullis::config;
@@ -199,6 +199,13 @@ fn a_remembered_caller_whose_key_left_is_refused() {
     assert_eq!(judge("default"), Ok(()));
     assert_eq!(judge("rsa_plain"), Err(by_code("key_gone")));
     assert_eq!(judge("no_document"), Err(by_code("keys_unavailable")));
+    // The same key for another algorithm is not the one that verified (KY-5).
+    let verified = stand.judge("hd-016").unwrap();
+    let judge =
+        |name: &str| portcullis::identity::still_good(&other(name), &verified.principal, now);
+    assert_eq!(judge("default"), Ok(()));
+    assert_eq!(judge("rsa_plain"), Ok(()));
+    assert_eq!(judge("rsa_ps"), Err(by_code("key_gone")));
 }
 
 #[test]

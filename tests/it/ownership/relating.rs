@@ -348,6 +348,7 @@ fn a_tenant_that_is_not_ours_is_not_found() {
         not_before: None,
         issued: None,
         key: [0; 32],
+        algorithm: portcullis::identity::issuer::Algorithm::Es256,
         signing_input: [0; 32],
         confirmation: Default::default(),
     };
