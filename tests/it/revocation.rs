@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod admin;
+mod endpoint;
 mod files;
 mod introspection;
 mod kept;

@@ -1,148 +1,17 @@
 //! Tokens that their issuer is asked about (RV-3): what does not get a yes from it, over TLS and
 //! for us, reaches no agent.
 
-use super::{NOTHING, Stand, empty, token};
-use crate::support::issuer::{Issuer, note_secret};
-use crate::support::loopback;
+use super::endpoint::{Answer, CLIENT, Endpoint, JSON, SIGNED, YES, said, yes};
+use super::{Stand, empty, token};
+use crate::support::issuer::Issuer;
 use crate::support::pki::Authority;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portcullis::adapters::clock::{ManualClock, SystemClock};
 use portcullis::pipeline::ports::Clock;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio_rustls::TlsAcceptor;
-
-const SECRET: &str = "s3cret: of the gateway";
-const CLIENT: &str = "gate way";
-const YES: &str = r#"{"active":true}"#;
-const JSON: &str = "application/json";
-const SIGNED: &str = "application/token-introspection+jwt";
-
-/// What the endpoint answers: status, further fields with their line ends, media type, body.
-#[derive(Clone)]
-struct Answer(u16, &'static str, &'static str, String);
-
-fn yes() -> Answer {
-    Answer(200, "", JSON, YES.to_owned())
-}
-
-fn said(json: Value) -> Answer {
-    Answer(200, "", JSON, json.to_string())
-}
-
-/// An introspection endpoint that answers as it is told.
-struct Endpoint {
-    url: String,
-    ca: String,
-    answer: Arc<Mutex<Answer>>,
-    /// Requests, whole.
-    asked: Arc<Mutex<Vec<String>>>,
-    /// Answers wait while this is true.
-    held: watch::Sender<bool>,
-}
-
-impl Endpoint {
-    async fn start() -> Endpoint {
-        let authority = Authority::new();
-        let own = authority.pair(&["127.0.0.1"]);
-        let acceptor = TlsAcceptor::from(Authority::server(&own, None, &["http/1.1"]));
-        let listener = TcpListener::bind(loopback()).await.unwrap();
-        let url = format!("https://{}/introspect", listener.local_addr().unwrap());
-        let answer = Arc::new(Mutex::new(yes()));
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let held = watch::Sender::new(false);
-        let (answering, asking, holding) = (answer.clone(), asked.clone(), held.subscribe());
-        tokio::spawn(async move {
-            while let Ok((socket, _)) = listener.accept().await {
-                let (acceptor, answering) = (acceptor.clone(), answering.clone());
-                let (asking, mut holding) = (asking.clone(), holding.clone());
-                tokio::spawn(async move {
-                    let Ok(mut stream) = acceptor.accept(socket).await else {
-                        return;
-                    };
-                    let mut request = Vec::new();
-                    while !is_whole(&request) {
-                        match stream.read_u8().await {
-                            Ok(byte) => request.push(byte),
-                            Err(_) => return,
-                        }
-                    }
-                    asking
-                        .lock()
-                        .unwrap()
-                        .push(String::from_utf8(request).unwrap());
-                    let _ = holding.wait_for(|held| !*held).await;
-                    let Answer(status, fields, media, body) = answering.lock().unwrap().clone();
-                    let head = format!(
-                        "HTTP/1.1 {status} Said\r\nContent-Type: {media}\r\n{fields}\
-                         Content-Length: {}\r\nConnection: close\r\n\r\n",
-                        body.len()
-                    );
-                    let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
-                    let _ = stream.shutdown().await;
-                });
-            }
-        });
-        Endpoint {
-            url,
-            ca: authority.pem,
-            answer,
-            asked,
-            held,
-        }
-    }
-
-    fn says(&self, answer: Answer) {
-        *self.answer.lock().unwrap() = answer;
-    }
-
-    fn count(&self) -> usize {
-        self.asked.lock().unwrap().len()
-    }
-
-    /// A stand whose issuer `corp` is asked here.
-    async fn stand(&self, clock: Option<Arc<dyn Clock>>, more: &str) -> Stand {
-        note_secret(SECRET);
-        let folder = tempfile::tempdir().unwrap();
-        let (ca, secret) = (folder.path().join("ca.pem"), folder.path().join("secret"));
-        std::fs::write(&ca, &self.ca).unwrap();
-        std::fs::write(&secret, format!("{SECRET}\n")).unwrap();
-        let settings = format!(
-            "    introspection:\n      url: {}\n      client_id: {CLIENT}\n      \
-             client_secret: {{file: {}}}\n      tls: {{ca: {}}}\n{more}",
-            self.url,
-            secret.display(),
-            ca.display()
-        );
-        Stand::with(NOTHING, clock, |yaml| {
-            yaml.replacen(
-                "    development: true\n",
-                &format!("    development: true\n{settings}"),
-                1,
-            )
-        })
-        .await
-    }
-}
-
-fn is_whole(request: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(request);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else {
-        return false;
-    };
-    let length = head.lines().find_map(|line| {
-        line.to_ascii_lowercase()
-            .strip_prefix("content-length: ")?
-            .parse()
-            .ok()
-    });
-    body.len() >= length.unwrap_or(0)
-}
 
 /// 503, and nothing at the agent.
 async fn assert_unavailable(stand: &Stand, token: &str, what: &str) {
@@ -273,6 +142,37 @@ async fn what_is_no_answer_is_unavailable_and_never_a_yes() {
     stand
         .assert_passes(&alice, "the endpoint is well again")
         .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_does_not_answer_is_unavailable() {
+    let endpoint = Endpoint::start().await;
+    let stand = endpoint.stand(None, "").await;
+    let alice = token(&stand.corp, "alice", empty());
+    endpoint.held.send_replace(true);
+    assert_unavailable(&stand, &alice, "silence").await;
+    assert_eq!(endpoint.count(), 1);
+    endpoint.held.send_replace(false);
+    stand.assert_passes(&alice, "it speaks again").await;
+}
+
+/// RFC 8705 section 2: the certificate says who we are, and the form which client that is.
+#[tokio::test]
+async fn a_certificate_may_stand_for_a_secret() {
+    let clients = Authority::new();
+    let endpoint = Endpoint::start_for(Some(&clients)).await;
+    let stand = endpoint.stand_with(&clients.pair(&["gateway"])).await;
+    let alice = token(&stand.corp, "alice", empty());
+    stand.assert_passes(&alice, "with our certificate").await;
+    let asked = endpoint.asked.lock().unwrap().join("");
+    assert!(asked.ends_with("&client_id=gate+way"), "no client");
+    assert!(!asked.to_lowercase().contains("authorization"), "a secret");
+
+    let stranger = Authority::new().pair(&["gateway"]);
+    let stand = endpoint.stand_with(&stranger).await;
+    let alice = token(&stand.corp, "alice", empty());
+    assert_unavailable(&stand, &alice, "another's certificate").await;
+    assert_eq!(endpoint.count(), 1);
 }
 
 #[tokio::test]
