@@ -1,7 +1,7 @@
 //! `portcullis check`: every problem of a configuration, all at once; with `--live`, what agents'
 //! cards say to it.
 
-use super::exit;
+use super::{exit, sarif};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::fetch::cards::CardFetcher;
 use crate::adapters::key_files;
@@ -24,12 +24,35 @@ pub(super) struct Arguments {
     /// Print the problems as JSON
     #[arg(long)]
     json: bool,
+    /// Print the problems as SARIF 2.1.0
+    #[arg(long, conflicts_with_all = ["json", "live"])]
+    sarif: bool,
+    /// Say what a code such as `PC202` means, and stop
+    #[arg(long, value_name = "CODE", exclusive = true)]
+    explain: Option<String>,
     /// Fetch each agent's card too, and say how it differs from the configuration
     #[arg(long)]
     live: bool,
 }
 
+/// A section for each code, with an example.
+const PAGE: &str = include_str!("../../config/diagnostics.md");
+
 pub(super) fn run(arguments: Arguments) -> u8 {
+    if let Some(code) = &arguments.explain {
+        return match explained(code) {
+            Some(section) => {
+                println!("{}", section.trim_end());
+                exit::YES
+            }
+            None => {
+                eprintln!(
+                    "error: there is no code `{code}`\n  = help: a code is `PC` and three digits, as it stands in the brackets of a message"
+                );
+                exit::USAGE
+            }
+        };
+    }
     let (problems, snapshot) = match load(&arguments.config) {
         Ok(loaded) => (loaded.warnings, Some(loaded.snapshot)),
         Err(problems) => (problems, None),
@@ -45,7 +68,9 @@ pub(super) fn run(arguments: Arguments) -> u8 {
         },
         None => None,
     };
-    if arguments.json {
+    if arguments.sarif {
+        println!("{:#}", sarif::log(&problems));
+    } else if arguments.json {
         let mut report = as_json(&problems, good);
         if let (Some(report), Some(cards)) = (report.as_object_mut(), &cards) {
             let cards = cards.iter().map(Looked::as_json).collect();
@@ -66,6 +91,13 @@ pub(super) fn run(arguments: Arguments) -> u8 {
         (true, Some(cards)) if cards.iter().any(|card| !card.published) => exit::NO,
         (true, _) => exit::YES,
     }
+}
+
+/// The page's section about a code.
+fn explained(code: &str) -> Option<&'static str> {
+    let code = code.to_ascii_uppercase();
+    let mut sections = PAGE.split("\n## ").skip(1);
+    sections.find(|section| section.split(':').next() == Some(&*code))
 }
 
 /// What came of asking one agent for its card.

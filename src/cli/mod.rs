@@ -16,6 +16,7 @@ mod probe;
 mod reload;
 mod revoke;
 mod run;
+mod sarif;
 mod schema;
 pub mod server;
 mod token;

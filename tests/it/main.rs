@@ -8,6 +8,7 @@ mod cards;
 mod config;
 mod corpus;
 mod deploy;
+mod diagnostics;
 mod edge;
 mod fuzz;
 mod gate;

@@ -9,6 +9,8 @@ mod properties;
 mod reference;
 mod webhooks;
 
+pub(crate) use files::{two_policies_of_one_name, wrong_policies};
+
 use portcullis::a2a::Operation;
 use portcullis::identity::issuer::{
     Algorithm, ClaimDeclaration, ClaimKind, Grant, IssuerConfig, KeyFile, KeyOrigin, Profile, Typ,

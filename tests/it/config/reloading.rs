@@ -2,7 +2,7 @@
 
 use super::{Folder, gateway};
 use portcullis::config::{Look, Reloader};
-use portcullis::source::codes;
+use portcullis::source::{Problems, codes};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
@@ -89,6 +89,21 @@ fn an_empty_or_vanished_file_keeps_the_last_good() {
         panic!("a vanished file was taken")
     };
     assert_eq!(problems.0[0].code, codes::UNREADABLE);
+}
+
+/// What a running gateway says to another address of its listener.
+pub fn changed_address() -> Problems {
+    let folder = Folder::new();
+    folder.write("gateway.yaml", &gateway("/a", "127.0.0.1:0", "j"));
+    let mut reloader = start(&folder);
+    folder.write("gateway.yaml", &gateway("/a", "127.0.0.2:0", "j"));
+    let Look::Broken(mut problems) = settled(&mut reloader, 10) else {
+        panic!("the address changed in a reload")
+    };
+    for problem in &mut problems.0 {
+        problem.file = "gateway.yaml".to_owned();
+    }
+    problems
 }
 
 #[test]

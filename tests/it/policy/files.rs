@@ -9,7 +9,7 @@ use portcullis::policy::decision::why;
 use portcullis::policy::{
     self, AgentFacts, Asked, AskedSkill, PolicySet, Question, World, document,
 };
-use portcullis::source::{Document, Severity, codes};
+use portcullis::source::{Document, Problems, Severity, codes};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,16 +25,23 @@ fn yaml_files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-#[test]
-fn every_wrong_policy_has_its_message() {
+/// Each case with what is wrong with it.
+pub fn wrong_policies() -> Vec<(PathBuf, Problems)> {
     let site = site();
-    let cases = yaml_files("tests/cases/policy/wrong");
-    assert!(cases.len() >= 25, "{}", cases.len());
-    let mut seen = BTreeSet::new();
-    for case in cases {
+    let problems = |case: PathBuf| {
         let text = fs::read_to_string(&case).unwrap();
         let name = case.file_name().unwrap().to_str().unwrap();
         let (_, problems) = site.compile_files(&[(name, &text)]);
+        (case, problems)
+    };
+    let cases = yaml_files("tests/cases/policy/wrong");
+    cases.into_iter().map(problems).collect()
+}
+
+#[test]
+fn every_wrong_policy_has_its_message() {
+    for (case, problems) in wrong_policies() {
+        let name = case.display();
         assert!(!problems.0.is_empty(), "{name}: nothing is wrong with it");
         for problem in &problems.0 {
             assert!(problem.hint.is_some(), "{name}: {problem}");
@@ -42,27 +49,29 @@ fn every_wrong_policy_has_its_message() {
                 problem.line > 0 || problem.code == codes::EMPTY,
                 "{name}: {problem}"
             );
-            seen.insert(problem.code);
         }
         expect_file(&case.with_extension("expected"), &problems.to_string());
     }
-    // What takes two files has a test of its own below.
-    seen.insert(codes::DUPLICATE_POLICY);
-    let table = include_str!("../../../src/source/codes.rs");
-    for code in table.split('"').filter(|w| w.starts_with("PC2")) {
-        assert!(seen.contains(code), "no case has {code}");
-    }
+}
+
+/// A policy file with one rule.
+fn one_rule(policy: &str, id: &str) -> String {
+    format!(
+        "version: 1\npolicy: {policy}\nrules:\n  - id: {id}\n    deny: {{agents: any, operations: [tasks]}}\n    always: true\n"
+    )
+}
+
+/// What is wrong with two files of one policy.
+pub fn two_policies_of_one_name() -> Problems {
+    let (a, b) = (one_rule("a", "closed"), one_rule("a", "open"));
+    let (_, problems) = site().compile_files(&[("a.yaml", &a), ("b.yaml", &b)]);
+    problems
 }
 
 #[test]
 fn names_are_unique_across_files_and_the_second_says_where_the_first_is() {
-    let file = |policy: &str, id: &str| {
-        format!(
-            "version: 1\npolicy: {policy}\nrules:\n  - id: {id}\n    deny: {{agents: any, operations: [tasks]}}\n    always: true\n"
-        )
-    };
     let site = site();
-    let (a, b) = (file("a", "closed"), file("b", "closed"));
+    let (a, b) = (one_rule("a", "closed"), one_rule("b", "closed"));
     let (_, problems) = site.compile_files(&[("a.yaml", &a), ("b.yaml", &b)]);
     let [only] = problems.0.as_slice() else {
         panic!("{problems}")
@@ -72,8 +81,7 @@ fn names_are_unique_across_files_and_the_second_says_where_the_first_is() {
         (codes::DUPLICATE_RULE, "b.yaml")
     );
     assert_eq!(only.hint.as_deref(), Some("the first one is at a.yaml:4"));
-    let b = file("a", "open");
-    let (_, problems) = site.compile_files(&[("a.yaml", &a), ("b.yaml", &b)]);
+    let problems = two_policies_of_one_name();
     assert_eq!(problems.0.len(), 1, "{problems}");
     assert_eq!(problems.0[0].code, codes::DUPLICATE_POLICY);
 }
