@@ -8,6 +8,7 @@ use crate::pipeline::cards::FetchFailureKind;
 use crate::pipeline::issuer_keys::{FetchedKeys, IssuerSource, KeyFetchFault};
 use crate::pipeline::ports::Resolver;
 use crate::policy::public_address::{is_private, is_public};
+use bytes::Bytes;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 use rustls::pki_types::CertificateDer;
@@ -101,30 +102,68 @@ impl KeyFetcher {
         })
     }
 
-    async fn discover(
+    /// The issuer's metadata, from the first of the places that has any.
+    async fn metadata(
         &self,
         from: &RemoteKeys,
-        issuer: &str,
         places: &[String],
         request_id: RequestId,
-    ) -> Result<FetchedKeys, KeyFetchFault> {
-        let own = host(&parsed(issuer)?);
+    ) -> Result<Bytes, KeyFetchFault> {
         for place in places {
-            let found = self.ask(from, &parsed(place)?, request_id).await;
-            let found = match found {
-                Ok(found) => found,
-                Err(KeyFetchFault::Reply(FetchFailureKind::Status(404 | 405))) => continue,
+            match self.ask(from, &parsed(place)?, request_id).await {
+                Ok(found) => return Ok(found.body),
+                Err(KeyFetchFault::Reply(FetchFailureKind::Status(404 | 405))) => {}
                 Err(fault) => return Err(fault),
-            };
-            let uri = metadata::jwks_uri(&found.body, issuer).map_err(KeyFetchFault::Metadata)?;
-            let uri = parsed(&uri)?;
-            // The host is that of the very URL that is asked, in the client's own reading.
-            metadata::judge_host(&host(&uri), &own, &from.hosts)
-                .map_err(KeyFetchFault::Metadata)?;
-            return self.set(from, &uri, request_id).await;
+            }
         }
         Err(KeyFetchFault::Reply(FetchFailureKind::NotFound))
     }
+
+    /// The set that the metadata names.
+    async fn named(
+        &self,
+        from: &RemoteKeys,
+        issuer: &str,
+        metadata: &[u8],
+        request_id: RequestId,
+    ) -> Result<FetchedKeys, KeyFetchFault> {
+        let uri = metadata::jwks_uri(metadata, issuer).map_err(KeyFetchFault::Metadata)?;
+        let uri = parsed(&uri)?;
+        // The host is that of the very URL that is asked, in the client's own reading.
+        let own = host(&parsed(issuer)?);
+        metadata::judge_host(&host(&uri), &own, &from.hosts).map_err(KeyFetchFault::Metadata)?;
+        self.set(from, &uri, request_id).await
+    }
+
+    /// Fetches once, and keeps the metadata that led to the set, or did not.
+    pub async fn look(&self, from: &RemoteKeys, request_id: RequestId) -> Look {
+        let mut metadata = None;
+        let looking = async {
+            let (issuer, form) = match &from.location {
+                KeyLocation::Url(url) => return self.set(from, &parsed(url)?, request_id).await,
+                KeyLocation::Discovery { issuer, form } => (issuer, *form),
+            };
+            let places = metadata::places(issuer, form);
+            let found = self.metadata(from, &places, request_id).await?;
+            let found: &Bytes = metadata.insert(found);
+            self.named(from, issuer, found, request_id).await
+        };
+        // Over all requests of a discovery together.
+        let looked = tokio::time::timeout(from.total, looking).await;
+        let timed_out = Err(KeyFetchFault::Reply(FetchFailureKind::TimedOut));
+        Look {
+            keys: looked.unwrap_or(timed_out),
+            metadata,
+        }
+    }
+}
+
+/// What an issuer shows.
+pub struct Look {
+    /// Its key set.
+    pub keys: Result<FetchedKeys, KeyFetchFault>,
+    /// Its metadata as it came, in order or not; `None` where none was asked for or none came.
+    pub metadata: Option<Bytes>,
 }
 
 #[async_trait::async_trait]
@@ -134,20 +173,7 @@ impl IssuerSource for KeyFetcher {
         from: &RemoteKeys,
         request_id: RequestId,
     ) -> Result<FetchedKeys, KeyFetchFault> {
-        let fetching = async {
-            match &from.location {
-                KeyLocation::Url(url) => self.set(from, &parsed(url)?, request_id).await,
-                KeyLocation::Discovery { issuer, form } => {
-                    let places = metadata::places(issuer, *form);
-                    self.discover(from, issuer, &places, request_id).await
-                }
-            }
-        };
-        // Over all requests of a discovery together.
-        match tokio::time::timeout(from.total, fetching).await {
-            Ok(fetched) => fetched,
-            Err(_) => Err(KeyFetchFault::Reply(FetchFailureKind::TimedOut)),
-        }
+        self.look(from, request_id).await.keys
     }
 }
 

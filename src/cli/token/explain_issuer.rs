@@ -1,14 +1,21 @@
 //! `portcullis token explain-issuer`: what there is at an issuer, by the rules of the gateway, and
 //! the entry that would trust it.
 
-use super::inspect::fetched;
+mod entry;
+mod product;
+
+use super::inspect::looked;
+use super::show::safe;
 use super::{Trouble, quoted};
+use crate::a2a::strict_json::{Value as Json, parse_value};
+use crate::adapters::fetch::keys::Look;
 use crate::cli::exit;
-use crate::config::document;
 use crate::identity::issuer::{Algorithm, DiscoveryForm, KeyLocation, RemoteKeys};
 use crate::identity::keys::{EntryNote, Key, KeySet};
-use crate::pipeline::issuer_keys::{FetchedKeys, KeyFetchFault};
-use crate::source::shape::Shape;
+use crate::identity::metadata::MetadataFault;
+use crate::pipeline::issuer_keys::KeyFetchFault;
+use crate::source::tree::clip;
+use product::Judged;
 use reqwest::Url;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -26,8 +33,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FORM", default_value = "either", value_parser = ["either", "openid", "oauth"])]
     discovery: String,
     /// The `aud` value for the printed entry
-    #[arg(long, value_name = "URL", default_value = "https://gateway.test")]
-    audience: String,
+    #[arg(long, value_name = "TEXT")]
+    audience: Option<String>,
     /// Another host that its key set may be at; may be repeated
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
@@ -47,7 +54,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
     let remote = remote(arguments)?;
-    let found = Found::of(arguments, fetched(&remote));
+    let found = Found::of(arguments, looked(&remote));
     match arguments.json {
         true => println!("{:#}", found.as_json()),
         false => print!("{}", found.as_text()),
@@ -98,6 +105,9 @@ fn remote(arguments: &Arguments) -> Result<RemoteKeys, Trouble> {
     })
 }
 
+/// Deepest nesting of metadata (FM-3).
+const MAX_DEPTH: usize = 16;
+
 /// What there is.
 struct Found<'a> {
     arguments: &'a Arguments,
@@ -106,90 +116,33 @@ struct Found<'a> {
     keys: Vec<Key>,
     unusable: Vec<EntryNote>,
     fault: Option<KeyFetchFault>,
-    product: &'static Product,
+    /// As it came, and whoever's it is.
+    metadata: Option<Json>,
+    judged: Judged,
 }
-
-/// Whose tokens have which profile, as far as the issuer's name shows it.
-struct Product {
-    profile: &'static str,
-    name: &'static str,
-    /// Whether an issuer is of this product; both in lower case.
-    is: fn(host: &str, path: &str) -> bool,
-}
-
-const PRODUCTS: [Product; 6] = [
-    Product {
-        profile: "entra",
-        name: "Microsoft Entra ID",
-        is: |host, _| host == "login.microsoftonline.com" || host == "sts.windows.net",
-    },
-    Product {
-        profile: "auth0",
-        name: "Auth0",
-        is: |host, _| host.ends_with(".auth0.com"),
-    },
-    Product {
-        profile: "okta",
-        name: "Okta",
-        is: |host, path| {
-            let own = host.ends_with(".okta.com") || host.ends_with(".oktapreview.com");
-            own || path.starts_with("/oauth2/aus")
-        },
-    },
-    Product {
-        profile: "cognito",
-        name: "Amazon Cognito",
-        is: |host, _| host.starts_with("cognito-idp.") && host.contains(".amazonaws.com"),
-    },
-    Product {
-        profile: "keycloak",
-        name: "Keycloak",
-        is: |_, path| path.starts_with("/realms/") || path.starts_with("/auth/realms/"),
-    },
-    Product {
-        profile: "strict",
-        name: "RFC 9068",
-        is: |_, _| true,
-    },
-];
 
 impl<'a> Found<'a> {
-    fn of(arguments: &'a Arguments, fetched: Result<FetchedKeys, KeyFetchFault>) -> Found<'a> {
-        let url = fetched.as_ref().ok().map(|fetched| fetched.url.clone());
-        let read = fetched.and_then(|fetched| {
-            KeySet::parse(&fetched.body, Algorithm::Rs256).map_err(KeyFetchFault::KeySet)
-        });
+    fn of(arguments: &'a Arguments, look: Look) -> Found<'a> {
+        let metadata = look.metadata.as_deref();
+        let metadata = metadata.and_then(|bytes| parse_value(bytes, MAX_DEPTH).ok());
+        let url = look.keys.as_ref().ok().map(|fetched| fetched.url.clone());
+        let rsa = rsa_alg(&supported(metadata.as_ref()));
+        let read = look
+            .keys
+            .and_then(|fetched| KeySet::parse(&fetched.body, rsa).map_err(KeyFetchFault::KeySet));
         let (keys, unusable, fault) = match read {
             Ok((set, unusable)) => (set.keys().to_vec(), unusable, None),
             Err(fault) => (Vec::new(), Vec::new(), Some(fault)),
         };
-        let place = Url::parse(&arguments.issuer).ok();
-        let host = place.as_ref().and_then(Url::host_str).unwrap_or_default();
-        let path = place.as_ref().map_or("", Url::path);
-        // The last one fits everybody.
-        let mut fitting = PRODUCTS.iter().filter(|product| (product.is)(host, path));
         Found {
             arguments,
             url,
             keys,
             unusable,
             fault,
-            product: fitting.next().unwrap_or(&PRODUCTS[PRODUCTS.len() - 1]),
+            judged: Judged::of(&arguments.issuer, metadata.as_ref()),
+            metadata,
         }
-    }
-
-    /// Whether this version has the profile.
-    fn is_built(&self) -> bool {
-        let shape = document::ISSUER.get("profile").map(|field| &field.shape);
-        matches!(shape, Some(Shape::Word(words)) if words.contains(&self.product.profile))
-    }
-
-    fn algorithms(&self) -> Vec<&'static str> {
-        let of_keys = |(_, algorithm): &&(&str, Algorithm)| {
-            self.keys.iter().any(|key| key.algorithm == *algorithm)
-        };
-        let found = Algorithm::NAMES.iter().filter(of_keys);
-        found.map(|(name, _)| *name).collect()
     }
 
     /// What an operator has to see to.
@@ -197,6 +150,7 @@ impl<'a> Found<'a> {
         let mut notes = Vec::new();
         if let Some(fault) = &self.fault {
             notes.push(format!("no keys: {fault}"));
+            notes.extend(self.elsewhere(fault));
         } else if self.keys.is_empty() {
             notes.push("no key of its set can be used: every token would be refused".to_owned());
         }
@@ -205,63 +159,57 @@ impl<'a> Found<'a> {
                 "a key without `kid` serves only with `allow_missing_kid: true`, and alone".into(),
             );
         }
-        if !self.is_built() {
-            notes.push(format!(
-                "the profile `{}` is not in this version; `strict` refuses what is not RFC 9068",
-                self.product.profile
-            ));
-        }
+        notes.extend(self.signing());
+        notes.extend(self.judged.doubts.iter().cloned());
         notes.push(
-            "a name alone does not prove a profile: try a token with `portcullis token inspect --config`"
+            "no metadata proves a profile: try a token with `portcullis token inspect --config`"
                 .to_owned(),
         );
         notes
     }
 
-    /// The entry for `issuers`.
-    fn entry(&self) -> String {
-        let arguments = self.arguments;
-        let mut keys = vec![match &*arguments.discovery {
-            "either" => "discovery: true".to_owned(),
-            form => format!("discovery: {form}"),
-        }];
-        if !arguments.hosts.is_empty() {
-            let hosts: Vec<String> = arguments.hosts.iter().map(|host| quoted(host)).collect();
-            keys.push(format!("hosts: [{}]", hosts.join(", ")));
-        }
-        if let Some(ca) = &arguments.ca {
-            let ca = std::fs::canonicalize(ca).unwrap_or_else(|_| ca.clone());
-            keys.push(format!("ca: {}", quoted(&ca.display().to_string())));
-        }
-        for (name, on) in [
-            ("private", arguments.private),
-            ("loopback", arguments.loopback),
-        ] {
-            keys.extend(on.then(|| format!("{name}: true")));
-        }
-        let mut entry = format!(
-            "issuers:\n  - name: idp\n    issuer: {}\n    audiences: [{}]\n    keys: {{{}}}\n",
-            quoted(&arguments.issuer),
-            quoted(&arguments.audience),
-            keys.join(", ")
-        );
-        if self.is_built() && self.product.profile != "strict" {
-            entry.push_str(&format!("    profile: {}\n", self.product.profile));
-        }
-        let algorithms = self.algorithms();
-        if !algorithms.is_empty() {
-            entry.push_str(&format!("    algorithms: [{}]\n", algorithms.join(", ")));
-            let rsa = |key: &&Key| key.algorithm.is_rsa();
-            let rsa = self.keys.iter().find(rsa).map(|key| key.algorithm);
-            let named = Algorithm::NAMES.iter().find(|(_, a)| Some(*a) == rsa);
-            if let Some((name, _)) = named.filter(|(name, _)| *name != "RS256") {
-                entry.push_str(&format!("    rsa_alg: {name}\n"));
+    /// What the metadata says instead.
+    fn elsewhere(&self, fault: &KeyFetchFault) -> Option<String> {
+        let says = |member: &str| self.metadata.as_ref()?.get(member)?.as_str();
+        match fault {
+            KeyFetchFault::Metadata(MetadataFault::OtherIssuer) => {
+                let issuer = clip(says("issuer")?);
+                Some(format!(
+                    "its metadata is that of {}",
+                    safe(&quoted(&issuer))
+                ))
             }
+            KeyFetchFault::Metadata(MetadataFault::OtherHost) => {
+                let uri = Url::parse(says("jwks_uri")?).ok()?;
+                let host = clip(uri.host_str()?);
+                Some(format!(
+                    "if {host} is the issuer's as well, add `--host {host}`"
+                ))
+            }
+            _ => None,
         }
-        entry.push_str(
-            "    grants:\n      - {path: [scope], form: space_string, map: {a2a.agent: agent, a2a.full: full}}\n",
-        );
-        entry
+    }
+
+    /// Where what it says that it signs with, and its keys, do not fit.
+    fn signing(&self) -> Option<String> {
+        let supported = supported(self.metadata.as_ref());
+        if supported.is_empty() || self.keys.is_empty() {
+            return None;
+        }
+        let fits = |key: &Key| {
+            let same = |algorithm: &Algorithm| match key.algorithm {
+                // One algorithm under two names.
+                Algorithm::EdDsa | Algorithm::Ed25519 => {
+                    matches!(algorithm, Algorithm::EdDsa | Algorithm::Ed25519)
+                }
+                other => *algorithm == other,
+            };
+            supported.iter().any(same)
+        };
+        (!self.keys.iter().any(fits)).then(|| {
+            "no key of its set has an algorithm that its metadata says tokens are signed with"
+                .to_owned()
+        })
     }
 
     fn as_text(&self) -> String {
@@ -275,19 +223,25 @@ impl<'a> Found<'a> {
             let (number, rule) = (note.position + 1, note.why.rule());
             text.push_str(&format!("  unused key {number} {} ({rule})\n", note.why));
         }
-        text.push_str(&format!(
-            "profile  {} ({})\n",
-            self.product.profile, self.product.name
-        ));
+        let product = self.judged.product;
+        let profile = product.profile.rules().name;
+        text.push_str(&format!("profile  {profile} ({})\n", product.name));
+        for because in &self.judged.because {
+            text.push_str(&format!("  because {because}\n"));
+        }
         for note in self.notes() {
             text.push_str(&format!("  note: {note}\n"));
         }
-        if !self.keys.is_empty() {
-            text.push_str(&format!(
-                "\npaste this into the gateway file, with the grants of your issuer:\n\n{}",
-                self.entry()
-            ));
+        if self.keys.is_empty() {
+            return text;
         }
+        for missing in entry::missing(self) {
+            text.push_str(&format!("missing  {}: {}\n", missing.field, missing.says));
+        }
+        text.push_str(&format!(
+            "\npaste this into the gateway file, with the grants of your issuer:\n\n{}",
+            entry::entry(self)
+        ));
         text
     }
 
@@ -300,17 +254,44 @@ impl<'a> Found<'a> {
             json!({ "position": note.position, "rule": note.why.rule(), "reason": note.why.label(),
                 "says": format!("key {} {}", note.position + 1, note.why) })
         });
+        let missing = entry::missing(self).into_iter().map(|missing| {
+            json!({ "field": missing.field, "placeholder": missing.placeholder, "says": missing.says })
+        });
         json!({
             "issuer": self.arguments.issuer,
             "jwks_uri": self.url,
             "error": self.fault.as_ref().map(KeyFetchFault::label),
             "keys": keys.collect::<Vec<_>>(),
             "unusable": unusable.collect::<Vec<_>>(),
-            "profile": self.product.profile,
-            "profile_available": self.is_built(),
+            "profile": self.judged.product.profile.rules().name,
+            "because": self.judged.because,
             "notes": self.notes(),
-            "entry": (!self.keys.is_empty()).then(|| self.entry()),
+            "missing": missing.collect::<Vec<_>>(),
+            "entry": (!self.keys.is_empty()).then(|| entry::entry(self)),
         })
+    }
+}
+
+/// What the metadata says that tokens are signed with, as far as we know it. It is said of ID
+/// tokens, whose keys the others have as well.
+fn supported(metadata: Option<&Json>) -> Vec<Algorithm> {
+    let listed = metadata.and_then(|m| m.get("id_token_signing_alg_values_supported"));
+    let listed = listed.and_then(Json::as_array).unwrap_or_default();
+    let known = listed.iter().filter_map(|name| {
+        let known = Algorithm::NAMES
+            .iter()
+            .find(|(n, _)| Some(*n) == name.as_str());
+        known.map(|(_, algorithm)| *algorithm)
+    });
+    known.collect()
+}
+
+/// That of RSA keys which name none (KY-5).
+fn rsa_alg(supported: &[Algorithm]) -> Algorithm {
+    let rsa = supported.iter().find(|algorithm| algorithm.is_rsa());
+    match supported.contains(&Algorithm::Rs256) {
+        true => Algorithm::Rs256,
+        false => rsa.copied().unwrap_or(Algorithm::Rs256),
     }
 }
 

@@ -4,7 +4,7 @@ use super::show::{Moment, Shown, moments, pretty, safe, take_apart};
 use super::{Trouble, gateway, warn};
 use crate::a2a::strict_json::Value;
 use crate::adapters::clock::SystemClock;
-use crate::adapters::fetch::keys::KeyFetcher;
+use crate::adapters::fetch::keys::{KeyFetcher, Look};
 use crate::adapters::random::SystemRandom;
 use crate::adapters::resolver::SystemResolver;
 use crate::adapters::revocation_file::RevocationFile;
@@ -14,7 +14,7 @@ use crate::identity::issuer::{Grant, IssuerConfig, KeyOrigin, RemoteKeys};
 use crate::identity::keys::{Fixed, KeySet};
 use crate::identity::{Finding, Issuers, KeySource, accept, explain};
 use crate::pipeline::RequestId;
-use crate::pipeline::issuer_keys::{FetchedKeys, IssuerSource, KeyFetchFault};
+use crate::pipeline::issuer_keys::KeyFetchFault;
 use crate::pipeline::ports::Clock;
 use crate::pipeline::revocations::Revocations;
 use std::io::{IsTerminal, Read};
@@ -93,8 +93,8 @@ fn keys(entry: &IssuerConfig, iss: Option<&str>) -> Arc<dyn KeySource> {
     let set = match &entry.keys {
         KeyOrigin::File(file) => read(&file.content).ok(),
         KeyOrigin::Remote(remote) if iss == Some(&*entry.issuer) => {
-            let fetched = fetched(remote);
-            let set = fetched.and_then(|set| read(&set.body).map_err(KeyFetchFault::KeySet));
+            let set = looked(remote).keys;
+            let set = set.and_then(|set| read(&set.body).map_err(KeyFetchFault::KeySet));
             set.map_err(|fault| warn(format_args!("the keys of `{}`: {fault}", entry.name)))
                 .ok()
         }
@@ -104,14 +104,19 @@ fn keys(entry: &IssuerConfig, iss: Option<&str>) -> Arc<dyn KeySource> {
 }
 
 /// One fetch, by the rules of a running gateway.
-pub(super) fn fetched(remote: &RemoteKeys) -> Result<FetchedKeys, KeyFetchFault> {
+pub(super) fn looked(remote: &RemoteKeys) -> Look {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
-        .map_err(|_| KeyFetchFault::Abandoned)?;
+        .build();
+    let Ok(runtime) = runtime else {
+        return Look {
+            keys: Err(KeyFetchFault::Abandoned),
+            metadata: None,
+        };
+    };
     let id = RequestId::new(&SystemClock::new(), &SystemRandom);
     let fetcher = KeyFetcher::new(Arc::new(SystemResolver));
-    runtime.block_on(fetcher.fetch(remote, id))
+    runtime.block_on(fetcher.look(remote, id))
 }
 
 /// What the gateway would say.

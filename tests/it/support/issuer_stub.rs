@@ -58,6 +58,8 @@ pub struct IssuerStub {
 struct State {
     issuer: String,
     behaviour: Mutex<(Mode, String, Option<u64>)>,
+    /// Instead of the plainest metadata.
+    document: Mutex<Option<String>>,
     metadata: AtomicUsize,
     sets: AtomicUsize,
     release: Notify,
@@ -82,6 +84,7 @@ impl IssuerStub {
         let state = Arc::new(State {
             issuer: issuer.replace("SELF", &address.to_string()),
             behaviour: Mutex::new((Mode::Ok, jwks.to_owned(), None)),
+            document: Mutex::new(None),
             metadata: AtomicUsize::new(0),
             sets: AtomicUsize::new(0),
             release: Notify::new(),
@@ -114,6 +117,12 @@ impl IssuerStub {
         let mut behaviour = self.state.behaviour.lock().unwrap();
         behaviour.0 = mode;
         jwks.clone_into(&mut behaviour.1);
+    }
+
+    /// Its metadata from now on; `SELF` stands for the server's own address.
+    pub fn publish(&self, metadata: &str) {
+        let metadata = metadata.replace("SELF", &self.address.to_string());
+        *self.state.document.lock().unwrap() = Some(metadata);
     }
 
     /// What `Cache-Control` says from now on.
@@ -200,8 +209,8 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     );
     let path = head.split(' ').nth(1).unwrap().to_owned();
     let (mode, jwks, max_age) = state.behaviour.lock().unwrap().clone();
-    let metadata = path.contains("/.well-known/");
     let oauth = path.contains("oauth-authorization-server");
+    let metadata = oauth || path.contains("openid-configuration");
     if metadata && oauth != (mode == Mode::OnlyOAuth) {
         return reply(&mut stream, "404 Not Found", "", b"").await;
     }
@@ -221,8 +230,10 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
         Mode::DiscoveryIssuerMismatch => "https://other.example.test",
         _ => issuer,
     };
+    let document = state.document.lock().unwrap().clone();
+    let plainest = || serde_json::json!({"issuer": named, "jwks_uri": uri}).to_string();
     let body = match metadata {
-        true => serde_json::json!({"issuer": named, "jwks_uri": uri}).to_string(),
+        true => document.unwrap_or_else(plainest),
         false => jwks,
     };
     match mode {
