@@ -184,6 +184,10 @@ pub struct Refusal<'a> {
     /// Why a token was refused: a rule number or code of the closed set (LG-3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_reason: Option<&'a str>,
+    /// What went wrong after the decision had allowed the call: a code of the closed private set,
+    /// such as `panic`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
     /// Always `not_attempted` and `no`.
     #[serde(flatten)]
     pub reach: Reach,

@@ -10,7 +10,7 @@ use super::ports::{JournalError, RecordBody, Recorded, UnixMillis};
 use super::request_id::RequestId;
 use super::skill::Skill;
 use super::{Attempts, Gate, Live, Rejection};
-use crate::a2a::Call;
+use crate::a2a::{Call, Fault};
 use crate::audit::record::{
     Actors, Artifacts, Asked, Caller, ClaimValue, Claims, Decision as DecisionRecord, Delivery,
     Effect as EffectRecord, Ended, Forwarded, Grant as GrantRecord, Head, Id, Ids, Intent, Millis,
@@ -172,6 +172,8 @@ impl Recorder {
             http_status: status,
             fault: rejection.fault.entry().public_reason,
             token_reason: rejection.token_rule,
+            error: (self.decided(rejection.code).effect == EffectRecord::Allow)
+                .then_some(rejection.code),
             reach: Reach::UNTOUCHED,
         });
         self.gate.metrics.journal_record("refusal");
@@ -198,12 +200,7 @@ impl Recorder {
             return;
         }
         let Some(intent) = self.intent else {
-            let code = if ended == Ended::CallerLeft {
-                "caller_left"
-            } else {
-                ended.label()
-            };
-            self.refused(&Rejection::plain(crate::a2a::Fault::Internal, code), 0);
+            self.refused(&Rejection::plain(Fault::Internal, ended.label()), 0);
             return;
         };
         self.concluded = true;

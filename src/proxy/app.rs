@@ -288,12 +288,18 @@ impl App {
             request_id = recorder.request_id.as_str(),
             "a request panicked"
         );
-        recorder.ended(Ended::Panic, false);
         session.set_keepalive(None);
-        if session.response_written().is_none() {
-            let rejection = Rejection::plain(Fault::Internal, "panic");
-            let _ = self.reject(session, recorder, &rejection).await;
-        }
+        let rejection = Rejection::plain(Fault::Internal, Ended::Panic.label());
+        let written = session
+            .response_written()
+            .map(|reply| reply.status.as_u16());
+        let status = match written {
+            Some(status) => status,
+            None => self.reject(session, recorder, &rejection).await.0,
+        };
+        recorder.refused(&rejection, status);
+        // After an intent that was not its conclusion.
+        recorder.ended(Ended::Panic, false);
         false
     }
 }

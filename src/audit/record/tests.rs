@@ -128,6 +128,7 @@ fn a_refusal_always_says_untouched() {
         http_status: 401,
         fault: "invalid_token",
         token_reason: Some("CA-4"),
+        error: None,
         reach: Reach::UNTOUCHED,
     });
     let value = object(&record);

@@ -30,7 +30,9 @@ use crate::support::fake_agent;
 use crate::support::gateway::{Gateway, Setup};
 use crate::support::issuer::{DevAlgorithm, Grant, Issuer};
 use portcullis::cli::demo_agent::DemoAgent;
+use portcullis::pipeline::ports::Clock;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// The path of the agent's interface.
 pub const RPC: &str = "/agents/pr-agent/a2a";
@@ -97,14 +99,19 @@ audit: {{journal: {{dir: journal}}}}
 
 /// A gateway with this file, which names this policy and the issuer's keys; it has its cards.
 pub async fn gateway(yaml: &str, policy: &str, issuer: &Issuer) -> Gateway {
+    timed_gateway(yaml, policy, issuer, None).await
+}
+
+async fn timed_gateway(
+    yaml: &str,
+    policy: &str,
+    issuer: &Issuer,
+    clock: Option<Arc<dyn Clock>>,
+) -> Gateway {
     let files = [("policy.yaml", policy), ("corp.jwks.json", &issuer.jwks())];
-    Gateway::start_with(Setup {
-        yaml,
-        files: &files,
-        clock: None,
-    })
-    .with_cards()
-    .await
+    let files = &files;
+    let setup = Setup { yaml, files, clock };
+    Gateway::start_with(setup).with_cards().await
 }
 
 impl Stand {
@@ -122,6 +129,19 @@ impl Stand {
         let issuer = Issuer::new(DevAlgorithm::Es256);
         let yaml = edit(yaml(&agent.url(), &issuer));
         let gateway = gateway(&yaml, policy, &issuer).await;
+        Stand {
+            agent,
+            issuer,
+            gateway,
+        }
+    }
+
+    /// With a clock of the test's.
+    pub async fn timed(clock: Arc<dyn Clock>) -> Stand {
+        let agent = fake_agent::start().await;
+        let issuer = Issuer::new(DevAlgorithm::Es256);
+        let yaml = yaml(&agent.url(), &issuer);
+        let gateway = timed_gateway(&yaml, POLICY, &issuer, Some(clock)).await;
         Stand {
             agent,
             issuer,

@@ -3,8 +3,12 @@
 use super::{POLICY, Stand, message};
 use crate::support::client::get;
 use crate::support::issuer::{Grant, Wrong};
-use portcullis::pipeline::ports::JournalError;
+use crate::support::memory_journal::MemoryJournal;
+use portcullis::adapters::clock::SystemClock;
+use portcullis::pipeline::ports::{Clock, JournalError};
 use serde_json::{Value, json};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 #[tokio::test]
 async fn an_allowed_call_has_an_intent_and_an_outcome() {
@@ -200,6 +204,73 @@ async fn er_7_a_panic_ends_its_request_and_no_other() {
     assert_eq!(
         (&record["reached"], &record["operation"]),
         (&json!("no"), &json!("SendMessage"))
+    );
+    // It was allowed, and the record says why it was refused all the same.
+    assert_eq!(
+        (
+            &record["decision"]["effect"],
+            &record["error"],
+            &record["http_status"]
+        ),
+        (&json!("allow"), &json!("panic"), &json!(500)),
+        "{record}"
+    );
+    let response = stand.call(&stand.reviewer(), "SendMessage", &body).await;
+    assert_eq!((response.status, stand.counted()), (200, (1, 1)));
+    // Policy's own refusal has no error.
+    let author = stand.token("a", "author");
+    let response = stand.call(&author, "SendMessage", &body).await;
+    assert_eq!(response.status, 403);
+    assert_eq!(stand.gateway.refusal(2).await.get("error"), None);
+}
+
+/// Panics once, in the task that the journal has noted.
+struct Startled {
+    clock: SystemClock,
+    journal: OnceLock<Arc<MemoryJournal>>,
+}
+
+impl Clock for Startled {
+    fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        let startled = self.journal.get().is_some_and(|j| j.is_noted());
+        assert!(!startled, "as it was told");
+        self.clock.monotonic()
+    }
+}
+
+/// ER-7, after the intent: the outcome says that it was a panic, and that nothing left.
+#[tokio::test]
+async fn er_7_a_panic_after_the_intent_is_the_outcome() {
+    let clock = Arc::new(Startled {
+        clock: SystemClock::new(),
+        journal: OnceLock::new(),
+    });
+    let stand = Stand::timed(clock.clone()).await;
+    assert!(clock.journal.set(stand.gateway.journal.clone()).is_ok());
+    let body = message("SendMessage", "review-diff", "x", &[]);
+    let before = stand.counted();
+    stand.gateway.journal.note_next();
+    let response = stand.call(&stand.reviewer(), "SendMessage", &body).await;
+    assert_eq!(response.status, 500, "{}", response.text());
+    assert_eq!(stand.counted(), before, "the agent was touched");
+    assert!(!response.text().contains("told"), "{}", response.text());
+    let outcome = stand.gateway.journal.of_kind("outcome", 1).await.pop();
+    let outcome = outcome.unwrap();
+    assert_eq!(
+        (&outcome["ended"], &outcome["delivery"], &outcome["reached"]),
+        (&json!("panic"), &json!("not_attempted"), &json!("no")),
+        "{outcome}"
+    );
+    assert_eq!(
+        (
+            stand.gateway.count("intent"),
+            stand.gateway.count("refusal")
+        ),
+        (1, 0)
     );
     let response = stand.call(&stand.reviewer(), "SendMessage", &body).await;
     assert_eq!((response.status, stand.counted()), (200, (1, 1)));

@@ -78,7 +78,13 @@ const TESTS: &[(&str, &[&str])] = &[
             "failing_verifications_are_bounded_by_address",
         ],
     ),
-    ("ER-7", &["er_7_a_panic_ends_its_request_and_no_other"]),
+    (
+        "ER-7",
+        &[
+            "er_7_a_panic_ends_its_request_and_no_other",
+            "er_7_a_panic_after_the_intent_is_the_outcome",
+        ],
+    ),
     ("LG-2", &["a_hit_is_the_same_caller"]),
     ("LG-3", &["every_refusal_is_recorded_once"]),
     ("LG-5", &["every_refusal_is_recorded_once"]),

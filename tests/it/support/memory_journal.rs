@@ -18,6 +18,9 @@ struct State {
     lines: Vec<Vec<u8>>,
     refuse: Option<JournalError>,
     panic: bool,
+    /// Whether the next task with an intent is to be noted.
+    noting: bool,
+    noted: Option<tokio::task::Id>,
 }
 
 impl Default for MemoryJournal {
@@ -27,6 +30,8 @@ impl Default for MemoryJournal {
             lines: Vec::new(),
             refuse: None,
             panic: false,
+            noting: false,
+            noted: None,
         };
         MemoryJournal {
             state: Mutex::new(state),
@@ -44,6 +49,21 @@ impl MemoryJournal {
     /// Panics at the next record.
     pub fn panic_once(&self) {
         self.state.lock().unwrap().panic = true;
+    }
+
+    /// Notes which task writes the next intent, for [`MemoryJournal::is_noted`].
+    pub fn note_next(&self) {
+        self.state.lock().unwrap().noting = true;
+    }
+
+    /// Whether this is the task that was noted; says so once.
+    pub fn is_noted(&self) -> bool {
+        let mut state = self.state.lock().unwrap();
+        let noted = state.noted.is_some() && state.noted == tokio::task::try_id();
+        if noted {
+            state.noted = None;
+        }
+        noted
     }
 
     /// The records so far.
@@ -103,6 +123,10 @@ impl Journal for MemoryJournal {
     fn append(&self, record: RecordBody) -> Receipt {
         let (answer, receipt) = Receipt::pair();
         let _ = answer.send(self.take(record));
+        let mut state = self.state.lock().unwrap();
+        if std::mem::take(&mut state.noting) {
+            state.noted = tokio::task::try_id();
+        }
         receipt
     }
 
