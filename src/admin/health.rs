@@ -10,6 +10,9 @@ pub enum Cause {
     Issuer,
     /// An issuer whose keys should be looked at, while there are callers that can be served.
     IssuerKeys,
+    /// An issuer that does not answer about its tokens, which are refused until it does. It is only
+    /// asked because of calls, so it must not keep them away.
+    Introspection,
     /// An agent whose card was never fetched.
     Agent,
     /// The journal cannot be written.
@@ -28,7 +31,7 @@ impl Cause {
     fn blocks(self) -> bool {
         match self {
             Cause::Issuer | Cause::Journal | Cause::Store | Cause::Shutdown => true,
-            Cause::IssuerKeys | Cause::Agent | Cause::Reload => false,
+            Cause::IssuerKeys | Cause::Introspection | Cause::Agent | Cause::Reload => false,
         }
     }
 }
@@ -190,6 +193,7 @@ mod tests {
         for (cause, status) in [
             (Cause::Issuer, 503),
             (Cause::IssuerKeys, 200),
+            (Cause::Introspection, 200),
             (Cause::Journal, 503),
             (Cause::Store, 503),
             (Cause::Shutdown, 503),

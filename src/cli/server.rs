@@ -374,6 +374,11 @@ pub(super) fn reasons(gate: &Gate, stopping: &Stopping, broken: &upkeep::Broken)
         reasons.push(reason(Cause::Journal, "", trouble.to_string()));
     }
     reasons.extend(issuers(gate, &live));
+    for (issuer, why) in live.active.failing() {
+        let name = live.snapshot.issuers.get(issuer).map_or("", |i| &i.name);
+        let why = format!("introspection failed, so its tokens get 503: {why}");
+        reasons.push(reason(Cause::Introspection, name, why));
+    }
     for notice in live.cards.notices() {
         reasons.push(reason(Cause::Agent, &notice.agent, notice.kind.to_string()));
     }

@@ -45,7 +45,7 @@ impl Live {
         snapshot: Snapshot,
         cards: Option<&CardStore>,
         keys: Option<&OwnKeys>,
-        (metrics, issuer_keys): (&Metrics, &KeyStore),
+        (metrics, issuer_keys, introspector): (&Metrics, &KeyStore, &dyn Introspector),
         now: UnixMillis,
     ) -> Live {
         let snapshot = Arc::new(snapshot);
@@ -64,7 +64,7 @@ impl Live {
             issuers: Issuers::with_keys(&snapshot.issuers, sources),
             issuer_keys,
             tokens: TokenCache::new(),
-            active: ActiveTokens::default(),
+            active: ActiveTokens::new(&snapshot.introspection, introspector),
             snapshot,
         }
     }
@@ -178,7 +178,7 @@ impl Gate {
             random.clone(),
             metrics.clone(),
         ));
-        let beside = (&*metrics, &*issuer_keys);
+        let beside = (&*metrics, &*issuer_keys, &*introspector);
         let live = Live::new(snapshot, None, keys.as_ref(), beside, clock.now());
         let confirmed = millis(clock.monotonic());
         let mut secret = [0; 32];
@@ -217,7 +217,7 @@ impl Gate {
             snapshot,
             Some(&before.cards),
             self.keys.as_ref(),
-            (&self.metrics, &self.issuer_keys),
+            (&self.metrics, &self.issuer_keys, &*self.introspector),
             self.clock.now(),
         );
         // Before the first request of the new generation, which may then wait for what has begun.

@@ -16,7 +16,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -64,16 +63,21 @@ impl fmt::Display for Unanswered {
     }
 }
 
-/// Puts a token to an introspection endpoint.
-#[async_trait]
+/// Knows the way to introspection endpoints.
 pub trait Introspector: Send + Sync {
-    /// One question, bounded in time and size.
+    /// The way to one endpoint, made once for all questions of a generation.
+    fn endpoint(&self, settings: &Arc<Introspection>) -> Box<dyn Endpoint>;
+}
+
+/// The way to one introspection endpoint, with the connections that are kept to it.
+#[async_trait]
+pub trait Endpoint: Send + Sync {
+    /// One question about a token, bounded in time and size.
     ///
     /// # Errors
     /// Why there is no answer.
     async fn ask(
         &self,
-        settings: &Introspection,
         token: &str,
         request_id: RequestId,
     ) -> Result<IntrospectionReply, Unanswered>;
@@ -82,17 +86,64 @@ pub trait Introspector: Send + Sync {
 type Outcome = Result<(), TokenFault>;
 type Flight = Arc<tokio::sync::Mutex<Option<Outcome>>>;
 
+/// An issuer that is asked.
+struct Asked {
+    settings: Arc<Introspection>,
+    endpoint: Box<dyn Endpoint>,
+    /// Why the last question got no answer that counts.
+    failing: Mutex<Option<Box<str>>>,
+}
+
+impl Asked {
+    fn failed(&self, issuer: &str, why: &dyn fmt::Display) -> TokenFault {
+        let mut failing = lock(&self.failing);
+        if failing.replace(why.to_string().into()).is_none() {
+            tracing::error!(issuer, "introspection failed, its tokens get 503: {why}");
+        }
+        fault::INTROSPECTION_FAILED
+    }
+
+    fn answered(&self, issuer: &str) {
+        if lock(&self.failing).take().is_some() {
+            tracing::info!(issuer, "introspection answers again");
+        }
+    }
+}
+
 /// What issuers have answered under one generation.
-#[derive(Default)]
 pub struct ActiveTokens {
+    /// By issuer, in their order.
+    asked: Vec<Option<Asked>>,
     /// Until which monotonic time an answer may be relied on.
     until: Mutex<HashMap<TokenKey, Duration>>,
     flights: Mutex<HashMap<TokenKey, Flight>>,
-    /// The last question got no answer: told once.
-    failing: AtomicBool,
 }
 
 impl ActiveTokens {
+    /// Nothing yet, and the ways to those who are asked.
+    pub fn new(
+        settings: &[Option<Arc<Introspection>>],
+        introspector: &dyn Introspector,
+    ) -> ActiveTokens {
+        let asked = |settings: &Arc<Introspection>| Asked {
+            settings: Arc::clone(settings),
+            endpoint: introspector.endpoint(settings),
+            failing: Mutex::default(),
+        };
+        ActiveTokens {
+            asked: settings.iter().map(|s| s.as_ref().map(asked)).collect(),
+            until: Mutex::default(),
+            flights: Mutex::default(),
+        }
+    }
+
+    /// Which issuers, by their index, did not answer the last question, and why.
+    pub fn failing(&self) -> impl Iterator<Item = (usize, Box<str>)> {
+        let failing = |asked: &Asked| lock(&asked.failing).clone();
+        let each = self.asked.iter().enumerate();
+        each.filter_map(move |(issuer, asked)| Some((issuer, failing(asked.as_ref()?)?)))
+    }
+
     fn holds(&self, key: &TokenKey, now: Duration) -> bool {
         lock(&self.until).get(key).is_some_and(|until| now < *until)
     }
@@ -141,11 +192,10 @@ pub async fn introspected(
     key: TokenKey,
     principal: &Principal,
 ) -> Result<(), TokenFault> {
-    let settings = live.snapshot.introspection.get(principal.issuer_index);
-    let Some(settings) = settings.and_then(Option::as_ref) else {
+    let active = &live.active;
+    let Some(Some(asked)) = active.asked.get(principal.issuer_index) else {
         return Ok(());
     };
-    let active = &live.active;
     if active.holds(&key, gate.clock.monotonic()) {
         return Ok(());
     }
@@ -155,12 +205,12 @@ pub async fn introspected(
     if let Some(outcome) = *outcome {
         return outcome;
     }
-    let asked = ask(gate, live, settings, token, principal).await;
-    let judged = asked.map(|until| {
+    let answer = ask(gate, live, asked, token, principal).await;
+    let judged = answer.map(|until| {
         let now = gate.clock.monotonic();
         let left = until.saturating_sub(seconds(gate.clock.now()));
         let left = Duration::from_secs(u64::try_from(left).unwrap_or(0));
-        active.keep(key, now.saturating_add(left.min(settings.cache)), now);
+        active.keep(key, now.saturating_add(left.min(asked.settings.cache)), now);
     });
     *outcome = Some(judged);
     active.land(&key);
@@ -171,37 +221,31 @@ pub async fn introspected(
 async fn ask(
     gate: &Gate,
     live: &Live,
-    settings: &Introspection,
+    asked: &Asked,
     token: &str,
     principal: &Principal,
 ) -> Result<i64, TokenFault> {
     let id = RequestId::new(&*gate.clock, &*gate.random);
-    let reply = gate.introspector.ask(settings, token, id).await;
-    let failing = &live.active.failing;
-    let tell = |why: &dyn fmt::Display| {
-        if !failing.swap(true, Ordering::Relaxed) {
-            let issuer = &*principal.issuer;
-            tracing::error!(issuer, "introspection failed, its tokens get 503: {why}");
-        }
-        fault::INTROSPECTION_FAILED
-    };
-    let reply = reply.map_err(|why| tell(&why))?;
+    let issuer = &*principal.issuer;
+    let failed = |why: &dyn fmt::Display| asked.failed(issuer, why);
+    let reply = asked.endpoint.ask(token, id).await;
+    let reply = reply.map_err(|why| failed(&why))?;
     let now = seconds(gate.clock.now());
-    let judged = match (settings.signed, reply.signed) {
+    let judged = match (asked.settings.signed, reply.signed) {
         (false, false) => judge_plain(&reply.body, &live.issuers, principal, now),
         (true, true) => {
-            let us = &settings.client_id;
+            let us = &asked.settings.client_id;
             judge_signed(&reply.body, &live.issuers, principal, us, now)
         }
-        (true, false) => return Err(tell(&"the answer is not signed")),
-        (false, true) => return Err(tell(&"the answer is signed, and `signed` is not set")),
+        (true, false) => return Err(failed(&"the answer is not signed")),
+        (false, true) => return Err(failed(&"the answer is signed, and `signed` is not set")),
     };
     match judged {
         Err(fault) if fault == fault::INTROSPECTION_FAILED => {
-            Err(tell(&"the answer is not that of an introspection"))
+            Err(failed(&"the answer is not that of an introspection"))
         }
         judged => {
-            failing.store(false, Ordering::Relaxed);
+            asked.answered(issuer);
             judged
         }
     }

@@ -6,7 +6,9 @@
 use super::exchange::plain_mannered;
 use crate::audit::redact::Secret;
 use crate::pipeline::RequestId;
-use crate::pipeline::introspection::{Introspection, IntrospectionReply, Introspector, Unanswered};
+use crate::pipeline::introspection::{
+    Endpoint, Introspection, IntrospectionReply, Introspector, Unanswered,
+};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,6 +17,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CON
 use http::{HeaderValue, StatusCode};
 use reqwest::{Client, Response};
 use rustls::ClientConfig;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Largest answer.
@@ -24,7 +27,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(5);
 const SIGNED: &str = "application/token-introspection+jwt";
 
-/// The client. One is made for each question: its connections are not shared with anything else.
+/// How long a connection is kept for the next question: shorter than common servers keep it, so
+/// that none is lost to an end that they have just closed.
+const IDLE: Duration = Duration::from_secs(4);
+/// Most connections that are kept to one endpoint.
+const MAX_IDLE: usize = 16;
+
+/// Makes clients, each for one endpoint and sharing its connections with nothing else.
+///
+/// The address of an endpoint is not judged as that of a key set is (LC-4): no document of an
+/// issuer can name it, only the operator, and who has no certificate for the host gets no question.
 #[derive(Debug)]
 pub struct IntrospectionClient {
     connect: Duration,
@@ -42,24 +54,38 @@ impl IntrospectionClient {
     pub fn with_timeouts(connect: Duration, total: Duration) -> IntrospectionClient {
         IntrospectionClient { connect, total }
     }
+}
 
-    fn client(&self, settings: &Introspection) -> reqwest::Result<Client> {
+impl Introspector for IntrospectionClient {
+    fn endpoint(&self, settings: &Arc<Introspection>) -> Box<dyn Endpoint> {
         let tls = ClientConfig::clone(&settings.tls);
-        plain_mannered(Some(tls), self.connect, Some(self.total))
+        let client = plain_mannered(Some(tls), self.connect, Some(self.total))
             .https_only(true)
-            .build()
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .build();
+        Box::new(OneEndpoint {
+            client: client.ok(),
+            settings: Arc::clone(settings),
+        })
     }
 }
 
+struct OneEndpoint {
+    /// `None` where none could be made: every question then fails.
+    client: Option<Client>,
+    settings: Arc<Introspection>,
+}
+
 #[async_trait]
-impl Introspector for IntrospectionClient {
+impl Endpoint for OneEndpoint {
     async fn ask(
         &self,
-        settings: &Introspection,
         token: &str,
         request_id: RequestId,
     ) -> Result<IntrospectionReply, Unanswered> {
-        let client = self.client(settings).map_err(|_| Unanswered::Unreachable)?;
+        let settings = &self.settings;
+        let client = self.client.as_ref().ok_or(Unanswered::Unreachable)?;
         let accept = match settings.signed {
             true => SIGNED,
             false => "application/json",

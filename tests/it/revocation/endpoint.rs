@@ -6,11 +6,13 @@ use crate::support::loopback;
 use crate::support::pki::{Authority, Pair};
 use portcullis::pipeline::ports::Clock;
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 pub const SECRET: &str = "s3cret: of the gateway";
 pub const CLIENT: &str = "gate way";
@@ -37,6 +39,7 @@ pub struct Endpoint {
     pub answer: Arc<Mutex<Answer>>,
     /// Requests, whole.
     pub asked: Arc<Mutex<Vec<String>>>,
+    pub connections: Arc<AtomicUsize>,
     /// Answers wait while this is true.
     pub held: watch::Sender<bool>,
 }
@@ -55,36 +58,36 @@ impl Endpoint {
         let url = format!("https://{}/introspect", listener.local_addr().unwrap());
         let answer = Arc::new(Mutex::new(yes()));
         let asked = Arc::new(Mutex::new(Vec::new()));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counting = connections.clone();
         let held = watch::Sender::new(false);
         let (answering, asking, holding) = (answer.clone(), asked.clone(), held.subscribe());
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let (acceptor, answering) = (acceptor.clone(), answering.clone());
                 let (asking, mut holding) = (asking.clone(), holding.clone());
+                let counting = counting.clone();
                 tokio::spawn(async move {
                     let Ok(mut stream) = acceptor.accept(socket).await else {
                         return;
                     };
-                    let mut request = Vec::new();
-                    while !is_whole(&request) {
-                        match stream.read_u8().await {
-                            Ok(byte) => request.push(byte),
-                            Err(_) => return,
+                    counting.fetch_add(1, Ordering::SeqCst);
+                    while let Some(request) = read(&mut stream).await {
+                        asking.lock().unwrap().push(request);
+                        let _ = holding.wait_for(|held| !*held).await;
+                        let Answer(status, fields, media, body) = answering.lock().unwrap().clone();
+                        let head = format!(
+                            "HTTP/1.1 {status} Said\r\nContent-Type: {media}\r\n{fields}\
+                             Content-Length: {}\r\n\r\n",
+                            body.len()
+                        );
+                        let answer = format!("{head}{body}");
+                        if stream.write_all(answer.as_bytes()).await.is_err()
+                            || stream.flush().await.is_err()
+                        {
+                            return;
                         }
                     }
-                    asking
-                        .lock()
-                        .unwrap()
-                        .push(String::from_utf8(request).unwrap());
-                    let _ = holding.wait_for(|held| !*held).await;
-                    let Answer(status, fields, media, body) = answering.lock().unwrap().clone();
-                    let head = format!(
-                        "HTTP/1.1 {status} Said\r\nContent-Type: {media}\r\n{fields}\
-                         Content-Length: {}\r\nConnection: close\r\n\r\n",
-                        body.len()
-                    );
-                    let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
-                    let _ = stream.shutdown().await;
                 });
             }
         });
@@ -93,6 +96,7 @@ impl Endpoint {
             ca: authority.pem,
             answer,
             asked,
+            connections,
             held,
         }
     }
@@ -151,6 +155,15 @@ impl Endpoint {
         })
         .await
     }
+}
+
+/// The next request of a connection; `None` at its end.
+async fn read(stream: &mut TlsStream<TcpStream>) -> Option<String> {
+    let mut request = Vec::new();
+    while !is_whole(&request) {
+        request.push(stream.read_u8().await.ok()?);
+    }
+    Some(String::from_utf8(request).unwrap())
 }
 
 fn is_whole(request: &[u8]) -> bool {

@@ -3,6 +3,7 @@
 
 use super::endpoint::{Answer, CLIENT, Endpoint, JSON, SIGNED, YES, said, yes};
 use super::{Stand, empty, token};
+use crate::support::client::get;
 use crate::support::issuer::Issuer;
 use crate::support::pki::Authority;
 use base64::Engine;
@@ -11,6 +12,7 @@ use portcullis::adapters::clock::{ManualClock, SystemClock};
 use portcullis::pipeline::ports::Clock;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// 503, and nothing at the agent.
@@ -183,6 +185,7 @@ async fn an_endpoint_that_is_not_whom_we_trust_is_not_told_the_token() {
         url: endpoint.url.clone(),
         answer: endpoint.answer.clone(),
         asked: endpoint.asked.clone(),
+        connections: endpoint.connections.clone(),
         held: endpoint.held.clone(),
     };
     let stand = other.stand(None, "").await;
@@ -360,4 +363,52 @@ async fn a_token_that_its_sender_cannot_prove_causes_no_question() {
     let record = stand.gateway.refusal(1).await;
     assert_eq!(record["decision"]["reason"], "dpop_token_as_bearer");
     assert_eq!(endpoint.count(), 0);
+}
+
+#[tokio::test]
+async fn the_questions_of_a_generation_share_connections() {
+    let endpoint = Endpoint::start().await;
+    let stand = endpoint.stand(None, "").await;
+    for caller in 0..8 {
+        let token = token(&stand.corp, &format!("caller-{caller}"), empty());
+        stand.assert_passes(&token, "a question of its own").await;
+    }
+    assert_eq!(endpoint.count(), 8);
+    let connections = endpoint.connections.load(Ordering::SeqCst);
+    assert!(connections < 4, "{connections} connections");
+}
+
+/// Calls are what makes the gateway ask again, so readiness must not send them elsewhere.
+#[tokio::test]
+async fn an_endpoint_that_fails_shows_in_readiness_and_keeps_nobody_else_out() {
+    let endpoint = Endpoint::start().await;
+    let stand = endpoint.stand(None, "").await;
+    let alice = token(&stand.corp, "alice", empty());
+    let admin = stand.gateway.admin;
+    let ready = async || {
+        let response = get(admin, "/readyz", &[]).await.unwrap();
+        assert_eq!(response.status, 200, "{}", response.text());
+        let mut reasons = response.json()["reasons"].take();
+        let reasons = reasons.as_array_mut().unwrap();
+        reasons.retain(|reason| reason["what"] == "introspection");
+        Value::from(std::mem::take(reasons))
+    };
+    assert_eq!(ready().await, json!([]));
+    endpoint.says(Answer(500, "", JSON, YES.to_owned()));
+    assert_unavailable(&stand, &alice, "500").await;
+    let why = "introspection failed, so its tokens get 503: the endpoint answered 500";
+    let reason = json!({"what": "introspection", "name": "corp", "why": why});
+    assert_eq!(ready().await, json!([reason]));
+    endpoint.says(said(json!({"active": true, "exp": "soon"})));
+    assert_unavailable(&stand, &alice, "no answer").await;
+    let reasons = ready().await;
+    let why = reasons[0]["why"].as_str().unwrap();
+    assert!(why.ends_with("not that of an introspection"), "{why}");
+    let theirs = token(&stand.partner, "alice", empty());
+    stand.assert_passes(&theirs, "another issuer").await;
+
+    // A no is an answer.
+    endpoint.says(said(json!({"active": false})));
+    stand.assert_revoked(&alice, "token_inactive").await;
+    assert_eq!(ready().await, json!([]));
 }
