@@ -7,14 +7,18 @@
 //
 // It does what receipts.py does, whose first lines say what that is. It comes before everything that
 // reads bodies, and leaves the body in `req.body`: a value where it is JSON, else a Buffer. What is
-// asserted is in `req.portcullis`. gRPC is not covered. Needs `npm install jose`.
+// asserted is in `req.portcullis`. `gate: makeGate({...})` in place of the rest shares log and memory with
+// receipts_grpc.mjs. Needs `npm install jose`.
 
 import { createHash } from "node:crypto";
 import { openSync, readFileSync, writeSync } from "node:fs";
 import { createLocalJWKSet, createRemoteJWKSet, errors, jwtVerify } from "jose";
 
-const HEADER = "portcullis-assertion";
+export const HEADER = "portcullis-assertion";
 const TYPE = "portcullis-assertion+jwt";
+// A signed JWT and nothing beside it, whatever a decoder makes of the comma that servers put between
+// the values of two header lines.
+const ONE_TOKEN = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 const WELL_KNOWN = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 // Seconds: difference of clocks, longest life of an assertion.
 const LEEWAY = 5;
@@ -22,7 +26,7 @@ const LIFETIME = 60;
 const MAX_SEEN = 100_000;
 const SAID = ["iss", "aud", "sub", "issuer", "client_id", "act", "grant", "skill", "rule"];
 
-class Refused extends Error {
+export class Refused extends Error {
   constructor(status, why) {
     super(why);
     this.status = status;
@@ -55,11 +59,11 @@ function read(request, bound) {
   });
 }
 
-export async function receipts(options) {
+/** Judges requests, and writes receipts. Options as for `receipts`, but for `public`. */
+export function makeGate(options) {
   const { gateway, agent, log, mode = "enforce", maxBody = 10 << 20 } = options;
   if (!["enforce", "log"].includes(mode)) throw new Error("mode is `enforce` or `log`");
   const keys = keySet(options.keys ?? `${gateway}/.well-known/jwks.json`);
-  const open = new Set(options.public ?? WELL_KNOWN);
   const seen = new Map();
   const file = openSync(log, "a", 0o600);
 
@@ -75,10 +79,10 @@ export async function receipts(options) {
   }
 
   // What the request's assertion says.
-  async function verified(request, digest) {
-    const tokens = request.headersDistinct[HEADER] ?? [];
+  async function verified({ method, target, tokens }, digest) {
     if (tokens.length === 0) throw new Refused(401, "no assertion");
     if (tokens.length > 1) throw new Refused(403, "more than one assertion");
+    if (!ONE_TOKEN.test(tokens[0])) throw new Refused(403, "not one assertion");
     let said;
     try {
       ({ payload: said } = await jwtVerify(tokens[0], keys, {
@@ -100,27 +104,62 @@ export async function receipts(options) {
     if (said.aud !== agent) throw new Refused(403, "an assertion for several agents");
     if (said.exp - said.iat > LIFETIME) throw new Refused(403, "an assertion that lives too long");
     if (said.body_sha256 !== digest) throw new Refused(403, "an assertion for another body");
-    if (said.target_sha256 !== hash(`${request.method} ${request.originalUrl}`)) {
+    if (said.target_sha256 !== hash(`${method} ${target}`)) {
       throw new Refused(403, "an assertion for another target");
     }
     once(said);
     return said;
   }
 
-  return async (request, answer, next) => {
-    const [path] = request.originalUrl.split("?");
-    if (["GET", "HEAD"].includes(request.method) && open.has(path)) return next();
+  // What there is to write about a request; throws `Refused`. `target` is path and query as they
+  // came, `tokens` are all values of the header.
+  async function judge({ method, target, body, tokens }) {
+    const digest = hash(body);
+    let said = {};
+    let assertion = "valid";
     try {
-      const body = await read(request, maxBody);
-      const digest = hash(body);
-      let said = {};
-      let assertion = "valid";
-      try {
-        said = await verified(request, digest);
-      } catch (error) {
-        if (mode === "enforce" || !(error instanceof Refused)) throw error;
-        assertion = error.message;
-      }
+      said = await verified({ method, target, tokens }, digest);
+    } catch (error) {
+      if (mode === "enforce" || !(error instanceof Refused)) throw error;
+      assertion = error.message;
+    }
+    return { method, target, digest, said, assertion };
+  }
+
+  // Writes the receipt of what was judged, before the agent sees it.
+  function write({ method, target, digest, said, assertion }) {
+    const receipt = {
+      v: 1,
+      time: new Date().toISOString(),
+      request_id: said.request_id ?? null,
+      jti: said.jti ?? null,
+      assertion,
+      ...Object.fromEntries(SAID.filter((name) => name in said).map((name) => [name, said[name]])),
+      method,
+      path: target.split("?")[0],
+      body_sha256: digest,
+    };
+    try {
+      writeSync(file, `${JSON.stringify(receipt)}\n`);
+    } catch {
+      if (mode === "enforce") throw new Refused(503, "the receipt cannot be written");
+    }
+  }
+
+  return { judge, write, maxBody };
+}
+
+export async function receipts(options) {
+  const gate = options.gate ?? makeGate(options);
+  const open = new Set(options.public ?? WELL_KNOWN);
+
+  return async (request, answer, next) => {
+    const target = request.originalUrl;
+    if (["GET", "HEAD"].includes(request.method) && open.has(target.split("?")[0])) return next();
+    try {
+      const body = await read(request, gate.maxBody);
+      const tokens = request.headersDistinct[HEADER] ?? [];
+      const judged = await gate.judge({ method: request.method, target, body, tokens });
       if (body.length > 0) {
         const json = /[/+]json\b/i.test(request.headers["content-type"] ?? "");
         try {
@@ -129,23 +168,8 @@ export async function receipts(options) {
           throw new Refused(400, "the body is no JSON");
         }
       }
-      request.portcullis = said;
-      const receipt = {
-        v: 1,
-        time: new Date().toISOString(),
-        request_id: said.request_id ?? null,
-        jti: said.jti ?? null,
-        assertion,
-        ...Object.fromEntries(SAID.filter((name) => name in said).map((name) => [name, said[name]])),
-        method: request.method,
-        path,
-        body_sha256: digest,
-      };
-      try {
-        writeSync(file, `${JSON.stringify(receipt)}\n`);
-      } catch {
-        if (mode === "enforce") throw new Refused(503, "the receipt cannot be written");
-      }
+      request.portcullis = judged.said;
+      gate.write(judged);
     } catch (error) {
       if (!(error instanceof Refused)) return next(error);
       answer.set("cache-control", "no-store");

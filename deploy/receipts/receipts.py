@@ -18,6 +18,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import time
 import urllib.request
 from datetime import UTC, datetime
@@ -27,6 +28,9 @@ import jwt
 
 HEADER = "portcullis-assertion"
 TYPE = "portcullis-assertion+jwt"
+# A signed JWT and nothing beside it, whatever a decoder makes of the comma that servers put between
+# the values of two header lines.
+ONE_TOKEN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 # Seconds: difference of clocks, longest life of an assertion, age of keys, pause between fetches.
 LEEWAY, LIFETIME, KEYS_FRESH, KEYS_KEPT, PAUSE = 5, 60, 600, 3600, 30
@@ -99,6 +103,8 @@ class Gate:
             raise Refused(401, "no assertion")
         if len(tokens) != 1:
             raise Refused(403, "more than one assertion")
+        if not ONE_TOKEN.fullmatch(tokens[0]):
+            raise Refused(403, "not one assertion")
         try:
             header = jwt.get_unverified_header(tokens[0])
             if header.get("typ") != TYPE:

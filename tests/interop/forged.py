@@ -1,8 +1,9 @@
 """Sends requests with good and bad assertions straight to an agent.
 
-    forged.py KEY_FILE AGENT_URL AGENT_NAME GATEWAY_URL
+    forged.py KEY_FILE AGENT_URL AGENT_NAME GATEWAY_URL GRPC_ADDRESS
 
-Prints, as one JSON object, for each request the status that came and the one that must. It has the
+Prints, as one JSON object, for each request the status that came and the one that must, over gRPC
+the name of its code. It has the
 gateway's own key, which nobody else has, so that each request is wrong in one thing only.
 """
 
@@ -16,11 +17,14 @@ import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import grpc
 import jwt
+from a2a.types import a2a_pb2
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PATH = "/a2a/jsonrpc"
+METHOD = "/lf.a2a.v1.A2AService/SendMessage"
 TYPE = "portcullis-assertion+jwt"
 HEADER = "Portcullis-Assertion"
 
@@ -46,6 +50,11 @@ def message():
             }},
         }
     ).encode()
+
+
+def rpc_message():
+    said = {"message_id": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+    return a2a_pb2.SendMessageRequest(message=said).SerializeToString()
 
 
 class Sender:
@@ -81,6 +90,35 @@ class Sender:
         connection.close()
         return status
 
+    def call(self, channel, tokens, raw):
+        metadata = [("a2a-version", "1.0"), *((HEADER.lower(), token) for token in tokens)]
+        try:
+            channel.unary_unary(METHOD)(raw, metadata=metadata, timeout=20)
+        except grpc.RpcError as error:
+            return error.code().name
+        return "OK"
+
+
+def several(signed):
+    """Lists of values that are not one assertion, though what stands in them is good: as lines of
+    their own, and as servers join lines."""
+    yield "two of them", [*signed(), *signed()]
+    same = signed()
+    yield "the same twice", [*same, *same]
+    yield "one and an empty one", [*signed(), ""]
+    yield "an empty one and one", ["", *signed()]
+    yield "one and something else", [*signed(), "x"]
+    for sign in (",", ", "):
+        yield f"two, joined by `{sign}`", [sign.join([*signed(), *signed()])]
+        same = signed()
+        yield f"the same twice, joined by `{sign}`", [sign.join([*same, *same])]
+    yield "one, joined with an empty one", [f"{signed()[0]},"]
+    # Decoders of base64 that skip what is not theirs find so many characters of padding enough.
+    yield "one, joined with two empty ones", [f"{signed()[0]}, ,"]
+    yield "one, joined with four empty ones", [f"{signed()[0]},,,,"]
+    yield "an empty one, joined with one", [f",{signed()[0]}"]
+    yield "one, joined with something else", [f"{signed()[0]}, x"]
+
 
 def main():
     pem = Path(sys.argv[1]).read_bytes()
@@ -101,7 +139,8 @@ def main():
     one("good", 200, good)
     one("used before", 403, good)
     one("another good one", 200, signed())
-    one("two of them", 403, [*signed(), *signed()])
+    for what, tokens in several(signed):
+        one(what, 403, tokens)
     one("no JWT", 403, ["x"])
     one("another gateway", 403, signed(iss="http://elsewhere"))
     one("another agent", 403, signed(aud="other"))
@@ -128,6 +167,26 @@ def main():
     header = encoded(json.dumps({"alg": "none", "typ": TYPE, "kid": sender.kid}).encode())
     one("no signature", 403, [f"{header}.{token.split('.')[1]}."])
     one("a changed claim", 403, [token[:60] + ("A" if token[60] != "A" else "B") + token[61:]])
+    raw = rpc_message()
+    frame = b"\0" + len(raw).to_bytes(4, "big") + raw
+
+    def framed(**claims):
+        return [sender.sign(sender.claims(frame, target=METHOD, **claims))]
+
+    with grpc.insecure_channel(sys.argv[5]) as channel:
+
+        def rpc(what, wanted, tokens, raw=raw):
+            answers[f"gRPC, {what}"] = (sender.call(channel, tokens, raw), wanted)
+
+        good = framed()
+        rpc("none", "UNAUTHENTICATED", [])
+        rpc("good", "OK", good)
+        rpc("used before", "PERMISSION_DENIED", good)
+        for what, tokens in several(framed):
+            rpc(what, "PERMISSION_DENIED", tokens)
+        rpc("another message", "PERMISSION_DENIED", framed(), raw=rpc_message())
+        rpc("for HTTP", "PERMISSION_DENIED", signed())
+        rpc("another agent", "PERMISSION_DENIED", framed(aud="other"))
     print(json.dumps(answers))
 
 

@@ -2,7 +2,7 @@
 //
 // Serves JSON-RPC, HTTP+JSON and gRPC in 1.0; with `--legacy` in 0.3 as well. Prints one line of JSON
 // with its ports, then serves until it is stopped. With `--receipts GATEWAY AGENT LOG [KEYS MODE]` it takes calls
-// over HTTP with the gateway's assertion only, by deploy/receipts, which the suite puts beside `jose`. `/counters` and `/executions` are those of
+// with the gateway's assertion only, by deploy/receipts, which the suite puts beside `jose`. `/counters` and `/executions` are those of
 // tests/agents/python/ledger.py.
 
 import express from "express";
@@ -159,10 +159,21 @@ function card(base, rpcPort) {
   });
 }
 
+const guard = process.argv.indexOf("--receipts");
+let [overHttp, overRpc] = [null, null];
+if (guard !== -1) {
+  const [gateway, agent, log, keys, mode] = process.argv.slice(guard + 1);
+  const { makeGate, receipts } = await import("./node_modules/.portcullis/receipts.mjs");
+  const { grpcReceipts } = await import("./node_modules/.portcullis/receipts_grpc.mjs");
+  const gate = makeGate({ gateway, agent, log, keys, mode });
+  const open = ["/.well-known/agent-card.json", "/counters", "/executions"];
+  [overHttp, overRpc] = [await receipts({ gate, public: open }), grpcReceipts(gate)];
+}
 const app = express();
 const http = app.listen(0, "127.0.0.1");
 const rpc = new Server({
   interceptors: [
+    ...(overRpc ? [overRpc.interceptor] : []),
     (_method, call) => {
       counters.requests += 1;
       return call;
@@ -194,13 +205,7 @@ const options = {
   userBuilder: UserBuilder.noAuthentication,
   legacyCompat: { enabled: legacy },
 };
-const guard = process.argv.indexOf("--receipts");
-if (guard !== -1) {
-  const [gateway, agent, log, keys, mode] = process.argv.slice(guard + 1);
-  const { receipts } = await import("./node_modules/.portcullis/receipts.mjs");
-  const open = ["/.well-known/agent-card.json", "/counters", "/executions"];
-  app.use(await receipts({ gateway, agent, log, keys, mode, public: open }));
-}
+if (overHttp) app.use(overHttp);
 app.use("/a2a", (_request, _answer, next) => {
   counters.requests += 1;
   next();
@@ -221,6 +226,7 @@ app.use(
 app.use("/a2a/jsonrpc", jsonRpcHandler(options));
 app.use("/a2a/rest", restHandler(options));
 const { userBuilder } = options;
-rpc.addService(A2AService, grpcService({ requestHandler, userBuilder }));
+const service = overRpc ? overRpc.watched(A2AService) : A2AService;
+rpc.addService(service, grpcService({ requestHandler, userBuilder }));
 if (legacy) rpc.addService(LegacyA2AService, legacyGrpcService({ requestHandler, userBuilder }));
 console.log(JSON.stringify({ port, grpc: rpcPort }));
