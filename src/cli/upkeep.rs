@@ -88,10 +88,11 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     cards.follow(&gate.live());
+    let interval = reloader.as_ref().map_or(INTERVAL, Reloader::interval);
     loop {
         tokio::select! { biased;
             _ = stop.wait_for(|stop| *stop) => return,
-            () = tokio::time::sleep(INTERVAL) => {}
+            () = tokio::time::sleep(interval) => {}
         }
         gate.record_strangers(false);
         gate.issuer_keys.tick();

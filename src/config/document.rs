@@ -121,6 +121,11 @@ pub static POLICIES: Fields = Fields {
             TEXTS,
             "policies that must be there; one that vanishes is an error",
         ),
+        optional(
+            "end_marker",
+            Shape::Word(&["required"]),
+            "every policy file must end with a line `...` (the end of a YAML document), so that one that is half written, and would be valid with fewer rules, is never loaded",
+        ),
     ],
     later: &[],
 };

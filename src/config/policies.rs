@@ -19,7 +19,12 @@ pub(super) struct PolicyFiles {
     pub(super) names: Vec<Box<str>>,
     documents: Vec<Document>,
     problems: Problems,
+    /// Whether files must end with [`END`].
+    must_end: bool,
 }
+
+/// The line that ends a YAML document.
+const END: &str = "...";
 
 /// Reads the files that `policies` names.
 pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> PolicyFiles {
@@ -27,6 +32,8 @@ pub(super) fn read(value: &Value<'_, '_>, capture: &Capture) -> PolicyFiles {
     let Some(fields) = value.fields(&document::POLICIES) else {
         return policies;
     };
+    let end_marker = fields.get("end_marker");
+    policies.must_end = end_marker.is_some_and(|v| v.word(&[("required", ())]).is_some());
     let patterns = fields
         .get("files")
         .and_then(|v| v.texts())
@@ -123,6 +130,11 @@ impl PolicyFiles {
                 "the file is empty",
             )
             .hint("an empty file never replaces a working policy; take it out of `policies.files`"),
+            Ok(text) if self.must_end && text.trim_end().lines().last() != Some(END) => {
+                Problem::of_file(name, codes::CUT_SHORT, "the file does not end with `...`").hint(
+                    "the rest of it may be missing; where it is whole, write a last line `...`",
+                )
+            }
             Ok(text) => {
                 match Document::parse(&name, text) {
                     Ok(document) => self.documents.push(document),

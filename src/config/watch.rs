@@ -69,6 +69,11 @@ impl Reloader {
         Ok((loaded, reloader))
     }
 
+    /// How often to look: [`INTERVAL`], and at least once while changed content settles.
+    pub fn interval(&self) -> Duration {
+        INTERVAL.min(self.settle)
+    }
+
     /// Looks at the files. `now` is monotonic time since any fixed moment.
     pub fn look(&mut self, now: Duration) -> Look {
         let capture = Capture::take(&self.file);

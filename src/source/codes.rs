@@ -169,6 +169,8 @@ codes! {
     NEEDS_RESTART = "PC102";
     /// A policy that must be there and is in none of the files.
     POLICY_VANISHED = "PC103";
+    /// A policy file without the end that `policies.end_marker` asks for: part of it may be missing.
+    CUT_SHORT = "PC104";
     /// Warning: no issuer, so every call is refused.
     NO_ISSUER = "PC110";
     /// Warning: no policy, so every call is refused.

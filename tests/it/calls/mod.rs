@@ -5,6 +5,7 @@
 
 mod asserted;
 mod extended;
+mod generations;
 mod grpc;
 mod heads;
 mod isolation;

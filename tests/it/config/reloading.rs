@@ -145,6 +145,28 @@ fn policy(name: &str) -> String {
     )
 }
 
+/// A prefix of a policy is often valid, with fewer rules. With an end marker none is ever loaded.
+#[test]
+fn no_part_of_a_policy_is_loaded_for_the_whole() {
+    let folder = Folder::new();
+    let text = gateway("/a", "127.0.0.1:0", "j")
+        + "policies: {files: [policy.yaml], end_marker: required}\n";
+    folder.write("gateway.yaml", &text);
+    let whole = policy("a") + "...\n";
+    folder.write("policy.yaml", &whole);
+    let mut reloader = start(&folder);
+    let end = whole.trim_end().len();
+    for (i, cut) in (1_u64..).zip(0..end) {
+        folder.write("policy.yaml", &whole[..cut]);
+        match settled(&mut reloader, i * 10) {
+            Look::Broken(_) => {}
+            other => panic!("{other:?} of `{}`", &whole[..cut]),
+        }
+    }
+    folder.write("policy.yaml", &whole[..end]);
+    assert!(matches!(settled(&mut reloader, 100_000), Look::Loaded(_)));
+}
+
 #[test]
 fn a_swapped_symlink_is_noticed_every_time() {
     let folder = Folder::new();

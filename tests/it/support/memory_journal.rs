@@ -76,6 +76,14 @@ impl MemoryJournal {
             .collect()
     }
 
+    /// How many records of a kind there are, without reading them whole.
+    pub fn count(&self, kind: &str) -> usize {
+        let kind = format!("\"kind\":\"{kind}\"");
+        let state = self.state.lock().unwrap();
+        let is_kind = |line: &&Vec<u8>| String::from_utf8_lossy(line).contains(&kind);
+        state.lines.iter().filter(is_kind).count()
+    }
+
     /// Waits until the records satisfy `condition`.
     pub async fn until(&self, what: &str, condition: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let mut changed = self.changed.subscribe();
