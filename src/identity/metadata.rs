@@ -52,12 +52,17 @@ impl fmt::Display for MetadataFault {
 /// Where the metadata of `issuer` is looked for, in order; the next place counts only when there
 /// is nothing at all in the one before.
 pub fn places(issuer: &str, form: DiscoveryForm) -> Vec<String> {
-    let openid = || format!("{}{OPENID}", issuer.trim_end_matches('/'));
+    let openid = || openid_configuration(issuer);
     match form {
         DiscoveryForm::OpenId => vec![openid()],
         DiscoveryForm::OAuth => vec![inserted(issuer)],
         DiscoveryForm::Either => vec![openid(), inserted(issuer)],
     }
+}
+
+/// Where OpenID Connect Discovery has the metadata of `issuer`: below it.
+pub fn openid_configuration(issuer: &str) -> String {
+    format!("{}{OPENID}", issuer.trim_end_matches('/'))
 }
 
 /// RFC 8414 section 3.1: between host and path.

@@ -1,12 +1,15 @@
 //! Our audiences as OAuth 2.0 protected resources (RFC 9728): where a client without a token
 //! learns who gives it one.
 //!
-//! Made from the configuration alone, once per generation; nothing of a request is in them (ER-2).
+//! Their metadata, the challenges and the security schemes of cards are made from the same values,
+//! so that they agree. Made from the configuration alone, once per generation; nothing of a request is in them (ER-2).
 
 use super::dpop::ALGS;
-use super::issuer::{Grant, GrantForm, IssuerConfig};
+use super::issuer::{DiscoveryForm, Grant, GrantForm, IssuerConfig, KeyLocation};
+use super::metadata::openid_configuration;
 use crate::a2a::card::rewrite::strong_etag;
 use crate::a2a::card::serve::Document;
+use crate::a2a::card::{Scheme, SchemeKind, SecuritySchemes};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -29,15 +32,65 @@ pub struct Resource {
     /// The audience's path without a slash at its end, as canonical paths are; empty for the
     /// origin.
     path: Box<str>,
+    /// Positions of the issuers that give tokens for it.
+    servers: Vec<usize>,
     /// The URL of its metadata.
     pub metadata_url: Box<str>,
     /// Its metadata.
     pub document: Document,
 }
 
-/// The audiences of one listener, the longest path first.
+/// The audiences of one listener.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Resources(Vec<Resource>);
+pub struct Resources {
+    /// The longest path first.
+    resources: Vec<Resource>,
+    /// Every issuer, in the order of the configuration.
+    servers: Vec<AuthorizationServer>,
+}
+
+/// An issuer as callers are told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct AuthorizationServer {
+    name: Box<str>,
+    issuer: Box<str>,
+    /// Where its OpenID Connect metadata is, if its keys are found by that.
+    openid: Option<Box<str>>,
+    /// The scopes that its tokens may have and that are worth a grant.
+    scopes: Vec<(Box<str>, Grant)>,
+    /// Whether it binds tokens to keys.
+    dpop: bool,
+}
+
+impl AuthorizationServer {
+    fn new(issuer: &IssuerConfig) -> AuthorizationServer {
+        let location = issuer.keys.remote().map(|remote| &remote.location);
+        AuthorizationServer {
+            name: issuer.name.clone(),
+            issuer: issuer.issuer.clone(),
+            openid: match location {
+                Some(KeyLocation::Discovery {
+                    issuer,
+                    form: DiscoveryForm::OpenId | DiscoveryForm::Either,
+                }) => Some(openid_configuration(issuer).into()),
+                Some(KeyLocation::Discovery {
+                    form: DiscoveryForm::OAuth,
+                    ..
+                })
+                | Some(KeyLocation::Url(_))
+                | None => None,
+            },
+            scopes: scopes(issuer),
+            dpop: issuer.dpop.is_some(),
+        }
+    }
+
+    /// The scope by which its clients get just this grant, if there is one (ER-3).
+    fn scope_for(&self, wanted: Grant) -> Option<&str> {
+        let found = self.scopes.iter().find(|(_, grant)| *grant == wanted);
+        found.map(|(scope, _)| &**scope)
+    }
+}
 
 impl Resources {
     /// The audiences that lie on `origin`, the public URL of a listener. A resource's metadata
@@ -45,6 +98,10 @@ impl Resources {
     /// is on another origin has none.
     pub fn of(origin: &str, issuers: &[Arc<IssuerConfig>], facts: &Facts) -> Resources {
         let mut resources: Vec<Resource> = Vec::new();
+        let servers = issuers
+            .iter()
+            .map(|issuer| AuthorizationServer::new(issuer));
+        let servers: Vec<AuthorizationServer> = servers.collect();
         for audience in issuers.iter().flat_map(|issuer| &issuer.audiences) {
             let Some(suffix) = path_of(origin, audience) else {
                 continue;
@@ -53,9 +110,17 @@ impl Resources {
             if resources.iter().any(|known| *known.path == *path) {
                 continue;
             }
-            let body = Value::from(metadata(origin, audience, issuers, facts)).to_string();
+            let ours: Vec<(usize, &AuthorizationServer)> = issuers
+                .iter()
+                .zip(&servers)
+                .enumerate()
+                .filter(|(_, (issuer, _))| issuer.audiences.contains(audience))
+                .map(|(position, (_, server))| (position, server))
+                .collect();
+            let body = Value::from(metadata(origin, audience, &ours, facts)).to_string();
             resources.push(Resource {
                 path: path.into(),
+                servers: ours.iter().map(|(position, _)| *position).collect(),
                 metadata_url: format!("{origin}{WELL_KNOWN}{suffix}").into(),
                 document: Document {
                     etag: strong_etag(body.as_bytes()),
@@ -64,21 +129,69 @@ impl Resources {
             });
         }
         resources.sort_by_key(|resource| std::cmp::Reverse(resource.path.len()));
-        Resources(resources)
+        Resources { resources, servers }
     }
 
     /// The resource whose metadata is at a path.
     pub fn described_at(&self, path: &str) -> Option<&Resource> {
         let path = path.strip_prefix(WELL_KNOWN)?;
-        self.0.iter().find(|resource| *resource.path == *path)
+        self.resources
+            .iter()
+            .find(|resource| *resource.path == *path)
     }
 
     /// The resource that a path belongs to.
     pub fn covering(&self, path: &str) -> Option<&Resource> {
-        self.0.iter().find(|resource| {
+        self.resources.iter().find(|resource| {
             path.strip_prefix(&*resource.path)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
+    }
+
+    /// The scope by which a client of the issuer at this position gets just this grant, if there
+    /// is one (ER-3).
+    pub fn scope_for(&self, issuer: usize, wanted: Grant) -> Option<&str> {
+        self.servers.get(issuer)?.scope_for(wanted)
+    }
+
+    /// The schemes of a card for what is at a path, for callers with tokens of the issuers whose
+    /// positions are `usable`.
+    ///
+    /// Anybody reads a card, so it tells no more of issuers than the metadata of its resource: the
+    /// others are covered by the bearer scheme, which names nobody. That scheme is always there,
+    /// as not every client knows what to do with the other kind. Its one scope is what all usable
+    /// issuers have in common.
+    pub fn schemes(&self, path: &str, usable: &dyn Fn(usize) -> bool) -> SecuritySchemes {
+        let told = self.covering(path).map_or(&[][..], |r| &r.servers);
+        let servers = self.servers.iter().enumerate();
+        let servers: Vec<Option<&AuthorizationServer>> = servers
+            .filter(|(position, _)| usable(*position))
+            .map(|(position, server)| told.contains(&position).then_some(server))
+            .collect();
+        let scope = |server: &AuthorizationServer| -> Option<Box<str>> {
+            server.scope_for(Grant::Agent).map(Box::from)
+        };
+        let named = servers.iter().copied().flatten().filter_map(|server| {
+            Some(Scheme {
+                name: scheme_name(&server.name),
+                kind: SchemeKind::OpenIdConnect(server.openid.clone()?),
+                scopes: scope(server).into_iter().collect(),
+            })
+        });
+        let mut scopes = servers.iter().map(|server| server.and_then(scope));
+        let first = scopes.next().flatten();
+        let common = first.filter(|first| scopes.all(|scope| scope.as_ref() == Some(first)));
+        let bearer = Scheme::bearer(common.into_iter().collect());
+        SecuritySchemes::of(&named.chain([bearer]).collect::<Vec<_>>())
+    }
+}
+
+/// The name of an issuer entry's own scheme: the entry's, unless the bearer scheme has that. No
+/// entry's name starts with `_`.
+fn scheme_name(entry: &str) -> Box<str> {
+    match entry {
+        "bearer" => "_bearer".into(),
+        entry => entry.into(),
     }
 }
 
@@ -94,17 +207,13 @@ fn path_of<'a>(origin: &str, audience: &'a str) -> Option<&'a str> {
 fn metadata(
     origin: &str,
     audience: &str,
-    issuers: &[Arc<IssuerConfig>],
+    servers: &[(usize, &AuthorizationServer)],
     facts: &Facts,
 ) -> Map<String, Value> {
-    let ours = || {
-        issuers
-            .iter()
-            .filter(|issuer| issuer.audiences.iter().any(|a| **a == *audience))
-    };
-    let servers: Vec<&str> = ours().map(|issuer| &*issuer.issuer).collect();
+    let ours = || servers.iter().map(|(_, server)| *server);
+    let servers: Vec<&str> = ours().map(|server| &*server.issuer).collect();
     let mut scopes: Vec<&str> = ours()
-        .flat_map(|issuer| scopes(issuer).map(|(scope, _)| scope))
+        .flat_map(|server| server.scopes.iter().map(|(scope, _)| &**scope))
         .collect();
     scopes.sort_unstable();
     scopes.dedup();
@@ -122,7 +231,7 @@ fn metadata(
         let name = "tls_client_certificate_bound_access_tokens";
         document.insert(name.into(), true.into());
     }
-    if ours().any(|issuer| issuer.dpop.is_some()) {
+    if ours().any(|server| server.dpop) {
         let algorithms: Vec<&str> = ALGS.split(' ').collect();
         document.insert(
             "dpop_signing_alg_values_supported".into(),
@@ -134,7 +243,7 @@ fn metadata(
 
 /// The scopes that an issuer's tokens may have and that are worth a grant: a client can ask for
 /// them (RFC 6749 section 3.3). A role or a group is not a scope.
-fn scopes(issuer: &IssuerConfig) -> impl Iterator<Item = (&str, Grant)> {
+fn scopes(issuer: &IssuerConfig) -> Vec<(Box<str>, Grant)> {
     let of_scopes = issuer.grants.iter().filter(|mark| {
         let path: Vec<&str> = mark.path.iter().map(|name| &**name).collect();
         match mark.form {
@@ -144,14 +253,9 @@ fn scopes(issuer: &IssuerConfig) -> impl Iterator<Item = (&str, Grant)> {
     });
     of_scopes
         .flat_map(|mark| &mark.map)
-        .map(|(scope, grant)| (&**scope, *grant))
         .filter(|(scope, _)| is_scope(scope))
-}
-
-/// The scope by which a client of this issuer gets just this grant, if there is one (ER-3).
-pub fn scope_for(issuer: &IssuerConfig, wanted: Grant) -> Option<&str> {
-    let found = scopes(issuer).find(|(_, grant)| *grant == wanted);
-    found.map(|(scope, _)| scope)
+        .cloned()
+        .collect()
 }
 
 /// `scope-token` of RFC 6749 section 3.3: what can stand in a quoted string as it is.

@@ -137,12 +137,38 @@ pub fn may_ever(
         let mut calls = parties(principal).iter().map(call);
         calls.all(|call| call.allowing().is_some() && call.firing().is_none())
     };
+    some_call(agent, may)
+}
+
+/// Whether `may` holds for any call to an agent.
+fn some_call(agent: &AgentRules, may: impl Fn(usize, SkillNumber) -> bool) -> bool {
     (0..SLOTS).any(|slot| {
         if !is_message(slot) {
             return may(slot, SkillNumber::NotAMessage);
         }
         let mut skills = agent.skills.iter().map(|(_, n)| SkillNumber::Known(*n));
         may(slot, SkillNumber::Unknown) || skills.any(|skill| may(slot, skill))
+    })
+}
+
+/// Whether some caller with a token of the issuer at `issuer` could be allowed anything at the
+/// agent; conditions are taken to hold for somebody, and denies that have one not to fire.
+pub fn could_use(policies: &PolicySet, agent: usize, issuer: usize) -> bool {
+    let Some(agent) = policies.agents.get(agent) else {
+        return false;
+    };
+    let rule = |position: &usize| policies.rules.get(*position);
+    some_call(agent, |slot, skill| {
+        let lists = || {
+            let slots = [&agent.table, &policies.any];
+            let slots = slots.into_iter().filter_map(move |t| t.slots.get(slot));
+            slots.map(move |s| s.lists(skill))
+        };
+        let mut allows = lists().flat_map(|l| &l.allows).filter_map(rule);
+        let mut denies = lists().flat_map(|l| &l.denies).filter_map(rule);
+        allows.any(|allow| allow.issuers.contains(issuer))
+            && !denies
+                .any(|deny| matches!(deny.body, Body::DenyAlways) && deny.issuers.contains(issuer))
     })
 }
 

@@ -18,7 +18,9 @@ pub mod public_address;
 pub mod webhooks;
 
 pub use compile::compile;
-pub use decide::{Asked, AskedSkill, Question, claims_used, could_allow, decide, may_ever};
+pub use decide::{
+    Asked, AskedSkill, Question, claims_used, could_allow, could_use, decide, may_ever,
+};
 pub use decision::{Decision, Effect, Near};
 pub use explain::explain;
 pub use index::PolicySet;

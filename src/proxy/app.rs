@@ -7,7 +7,6 @@ use super::{Stopping, body, proof, reply};
 use crate::a2a::Fault;
 use crate::audit::record::Ended;
 use crate::config::snapshot::Listener;
-use crate::identity::resource::scope_for;
 use crate::pipeline::recorder::Arrival;
 use crate::pipeline::{Challenge, Gate, Guidance, Live, Recorder, Rejection};
 use async_trait::async_trait;
@@ -258,18 +257,14 @@ impl App {
     ) -> (u16, Result<(), Box<pingora::Error>>) {
         let live = &recorder.live;
         let path = std::str::from_utf8(path_of(session.req_header().raw_path()));
-        let issuer = recorder
-            .verified
-            .as_ref()
-            .and_then(|verified| live.snapshot.issuers.get(verified.principal.issuer_index));
+        let issuer = recorder.verified.as_ref();
+        let issuer = issuer.map(|verified| verified.principal.issuer_index);
+        let resources = &self.listener(live).resources;
         let guidance = Guidance {
-            resource: self
-                .listener(live)
-                .resources
-                .covering(path.unwrap_or_default()),
+            resource: resources.covering(path.unwrap_or_default()),
             scope: match rejection.challenge {
                 Challenge::InsufficientScope(grant) => {
-                    issuer.and_then(|issuer| scope_for(issuer, grant))
+                    issuer.and_then(|issuer| resources.scope_for(issuer, grant))
                 }
                 Challenge::None
                 | Challenge::Bearer

@@ -5,4 +5,5 @@ mod fetching;
 mod keeping;
 mod key_sets;
 mod rewriting;
+mod schemes;
 mod signed;

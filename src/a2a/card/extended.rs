@@ -4,7 +4,6 @@ use super::fault::CardFault;
 use super::proto::{from_json, to_json};
 use super::read::{Node, find, read, read_enclosed};
 use super::rewrite::{Publication, rewrite, rewrite_node};
-use super::security::SecuritySchemes;
 use crate::a2a::grpc::frame::single;
 use crate::a2a::operation::{Binding, Dialect, Version};
 use bytes::Bytes;
@@ -23,12 +22,8 @@ pub fn rewrite_reply(
     match dialect.binding {
         Binding::JsonRpc => in_envelope(reply, publication),
         Binding::Rest => {
-            let schemes = SecuritySchemes {
-                both_forms: dialect.version == Version::V0_3,
-                ..publication.schemes.clone()
-            };
             let publication = Publication {
-                schemes: &schemes,
+                both_forms: dialect.version == Version::V0_3,
                 ..*publication
             };
             Ok(rewrite_node(read(reply)?, &publication)?.document.body)

@@ -23,7 +23,7 @@ pub mod signature;
 pub use extended::rewrite_reply;
 pub use fault::{CardFault, DropReason, DroppedInterface};
 pub use rewrite::{Promises, Publication, Published, rewrite};
-pub use security::SecuritySchemes;
+pub use security::{Scheme, SchemeKind, SecuritySchemes};
 pub use serve::{CardReply, respond};
 pub use signature::{Attested, BadSignature, Protected, Signer, attest, named_key_sets};
 

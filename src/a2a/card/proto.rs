@@ -112,7 +112,10 @@ fn scheme(cursor: &mut Cursor<'_>) -> Result<String, CardFault> {
     while let Some(item) = cursor.next()? {
         if let Kind::Message(table) = item.field.kind {
             cursor.enter()?;
-            read = message(cursor, table, r#"{"type":"http""#.to_owned())?;
+            let mut kinds = v0_3::SCHEME_TYPES.iter();
+            let kind = kinds.find(|(number, _)| *number == item.field.number);
+            let (_, kind) = kind.ok_or(CardFault::NotProto)?;
+            read = message(cursor, table, format!(r#"{{"type":"{kind}""#))?;
         }
     }
     Ok(read)
@@ -247,11 +250,12 @@ fn write_field(node: &Node<'_>, field: &Field, out: &mut Vec<u8>) -> Result<(), 
                     write_entry(entry, schemes, &mut inner)?;
                 }
             } else if std::ptr::eq(table, &v0_3::SCHEME) {
-                if find(members, "type").and_then(Node::text) != Some("http") {
-                    return Err(CardFault::NotProto);
-                }
-                for http in table.fields {
-                    write_field(node, http, &mut inner)?;
+                let kind = find(members, "type").and_then(Node::text);
+                let mut kinds = v0_3::SCHEME_TYPES.iter();
+                let kind = kinds.find(|(_, name)| kind == Some(name));
+                let (number, _) = kind.ok_or(CardFault::NotProto)?;
+                for scheme in table.fields.iter().filter(|f| f.number == *number) {
+                    write_field(node, scheme, &mut inner)?;
                 }
             } else if std::ptr::eq(table, &v0_3::LIST) {
                 return Err(CardFault::NotProto);

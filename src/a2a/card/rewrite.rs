@@ -34,6 +34,9 @@ pub struct Publication<'a> {
     pub grpc_authority: Option<&'a str>,
     /// The schemes that callers must use.
     pub schemes: &'a SecuritySchemes,
+    /// Whether the schemes are said in both forms whatever the card's shape. HTTP+JSON of 0.3 is
+    /// the JSON of its protobuf messages, whose schemes look like 1.0's (`a2a-protocol.md` a.4).
+    pub both_forms: bool,
     /// What the gateway proxies.
     pub offered: &'a [Dialect],
     /// Interfaces that callers can reach, if that is settled: others are left out. An extended
@@ -163,7 +166,7 @@ pub(super) fn rewrite_node(
         stays && (member.name != "provider" || scrubber.removed.len() == known)
     });
 
-    let mut body = write_card(&card, &offer, shapes, publication.schemes);
+    let mut body = write_card(&card, &offer, shapes, publication);
     if let (true, Some(signer)) = (shapes.v1_0, &publication.signer) {
         add_signatures(&mut body, signer)?;
     }
@@ -235,7 +238,7 @@ fn write_card(
     card: &[Member<'_>],
     offer: &Offer,
     shapes: Shapes,
-    schemes: &SecuritySchemes,
+    publication: &Publication<'_>,
 ) -> String {
     let mut out = String::from("{");
     let transport_missing = find(card, "preferredTransport").is_none();
@@ -246,7 +249,7 @@ fn write_card(
             continue;
         }
         let name: &str = &member.name;
-        if let Some(value) = our_value(name, member, offer, shapes, schemes) {
+        if let Some(value) = our_value(name, member, offer, shapes, publication) {
             write_member(&mut out, name, &value);
         }
         // JSON-RPC is what an absent transport means; a main endpoint that changed needs it.
@@ -263,8 +266,8 @@ fn write_card(
         if card.iter().any(|member| member.name == name) {
             continue;
         }
-        if let Some(value) = security_value(name, shapes, schemes) {
-            write_member(&mut out, name, &value);
+        if let Some(value) = security_value(name, shapes, publication) {
+            write_member(&mut out, name, value);
         }
     }
     out.push('}');
@@ -276,7 +279,7 @@ fn our_value(
     member: &Member<'_>,
     offer: &Offer,
     shapes: Shapes,
-    schemes: &SecuritySchemes,
+    publication: &Publication<'_>,
 ) -> Option<String> {
     match name {
         "url" => offer.main.as_ref().map(|main| quoted(&main.url)),
@@ -301,7 +304,7 @@ fn our_value(
             member.value.write(&mut flag);
             Some(flag)
         }
-        _ => security_value(name, shapes, schemes),
+        _ => security_value(name, shapes, publication).map(str::to_owned),
     }
 }
 
@@ -324,9 +327,14 @@ fn announce_extended(card: &mut Vec<Member<'_>>, shapes: Shapes) {
     }
 }
 
-fn security_value(name: &str, shapes: Shapes, schemes: &SecuritySchemes) -> Option<String> {
+fn security_value<'p>(
+    name: &str,
+    shapes: Shapes,
+    publication: &Publication<'p>,
+) -> Option<&'p str> {
+    let schemes = publication.schemes;
     match name {
-        "securitySchemes" => Some(schemes.scheme_map(shapes)),
+        "securitySchemes" => Some(schemes.scheme_map(shapes, publication.both_forms)),
         "security" if shapes.v0_3 => Some(schemes.security()),
         "securityRequirements" if shapes.v1_0 => Some(schemes.requirements()),
         _ => None,

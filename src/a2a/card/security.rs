@@ -1,22 +1,78 @@
 //! The security schemes that a published card declares: ours, never the agent's own.
 
-/// Schemes that a published card declares, made from the configured issuers.
+/// One way in which callers may show who they are; each of them is enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecuritySchemes {
-    /// The name of the HTTP bearer scheme in the card.
-    pub bearer: Box<str>,
-    /// Whether the scheme is said in both forms whatever the card's shape. HTTP+JSON of 0.3 is the
-    /// JSON of its protobuf messages, whose schemes look like 1.0's (`a2a-protocol.md` a.4).
-    pub both_forms: bool,
+pub struct Scheme {
+    /// Its name in the card.
+    pub name: Box<str>,
+    /// What it is.
+    pub kind: SchemeKind,
+    /// Scopes that a token must have.
+    pub scopes: Vec<Box<str>>,
 }
 
-impl Default for SecuritySchemes {
-    fn default() -> SecuritySchemes {
-        SecuritySchemes {
-            bearer: "bearer".into(),
-            both_forms: false,
+/// The kinds of schemes that we declare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SchemeKind {
+    /// A JWT as a bearer token, wherever it comes from.
+    Bearer,
+    /// A token of the issuer whose OpenID Connect metadata is at this URL.
+    OpenIdConnect(Box<str>),
+}
+
+impl Scheme {
+    /// The scheme that says no more than that a token is needed.
+    pub fn bearer(scopes: Vec<Box<str>>) -> Scheme {
+        Scheme {
+            name: "bearer".into(),
+            kind: SchemeKind::Bearer,
+            scopes,
         }
     }
+
+    /// The members of 0.3.
+    fn older(&self) -> String {
+        match &self.kind {
+            SchemeKind::Bearer => {
+                r#""type":"http","scheme":"bearer","bearerFormat":"JWT""#.to_owned()
+            }
+            SchemeKind::OpenIdConnect(url) => {
+                format!(
+                    r#""type":"openIdConnect","openIdConnectUrl":{}"#,
+                    quoted(url)
+                )
+            }
+        }
+    }
+
+    /// The member of 1.0.
+    fn newer(&self) -> String {
+        match &self.kind {
+            SchemeKind::Bearer => {
+                r#""httpAuthSecurityScheme":{"scheme":"Bearer","bearerFormat":"JWT"}"#.to_owned()
+            }
+            SchemeKind::OpenIdConnect(url) => format!(
+                r#""openIdConnectSecurityScheme":{{"openIdConnectUrl":{}}}"#,
+                quoted(url)
+            ),
+        }
+    }
+
+    fn listed_scopes(&self) -> String {
+        let scopes: Vec<String> = self.scopes.iter().map(|scope| quoted(scope)).collect();
+        format!("[{}]", scopes.join(","))
+    }
+}
+
+/// Schemes that a published card declares, and the requirement that one of them is met, as they
+/// stand in cards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecuritySchemes {
+    older: Box<str>,
+    newer: Box<str>,
+    both: Box<str>,
+    security: Box<str>,
+    requirements: Box<str>,
 }
 
 /// Which shapes a card has; a hybrid has both (`a2a-protocol.md` b.2).
@@ -26,32 +82,59 @@ pub(super) struct Shapes {
     pub(super) v1_0: bool,
 }
 
+impl Default for SecuritySchemes {
+    fn default() -> SecuritySchemes {
+        SecuritySchemes::of(&[Scheme::bearer(Vec::new())])
+    }
+}
+
 impl SecuritySchemes {
-    /// The value of `securitySchemes`; a hybrid carries both forms in one scheme object, as the
-    /// SDKs write it (`a2a-protocol.md` b.4).
-    pub(super) fn scheme_map(&self, shapes: Shapes) -> String {
-        let v1_0 = r#""httpAuthSecurityScheme":{"scheme":"Bearer","bearerFormat":"JWT"}"#;
-        let v0_3 = r#""type":"http","scheme":"bearer","bearerFormat":"JWT""#;
-        let scheme = match (shapes.v1_0 || self.both_forms, shapes.v0_3) {
-            (true, true) => format!("{v1_0},{v0_3}"),
-            (true, false) => v1_0.to_owned(),
-            (false, _) => v0_3.to_owned(),
+    /// Of schemes with different names. Without one, a card would say that anybody may call: it
+    /// then declares [`Scheme::bearer`].
+    pub fn of(schemes: &[Scheme]) -> SecuritySchemes {
+        if schemes.is_empty() {
+            return SecuritySchemes::default();
+        }
+        let map = |members: &dyn Fn(&Scheme) -> String| {
+            let entries = schemes.iter();
+            let entries = entries.map(|s| format!("{}:{{{}}}", quoted(&s.name), members(s)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(",")).into_boxed_str()
         };
-        format!("{{{}:{{{scheme}}}}}", quoted(&self.bearer))
+        let list = |entry: &dyn Fn(&Scheme) -> String| {
+            let entries: Vec<String> = schemes.iter().map(entry).collect();
+            format!("[{}]", entries.join(",")).into_boxed_str()
+        };
+        SecuritySchemes {
+            older: map(&Scheme::older),
+            newer: map(&Scheme::newer),
+            // Both forms in one scheme object, as the SDKs write it (`a2a-protocol.md` b.4).
+            both: map(&|s| format!("{},{}", s.newer(), s.older())),
+            security: list(&|s| format!("{{{}:{}}}", quoted(&s.name), s.listed_scopes())),
+            // `list` is written although empty: not every client has a default for it.
+            requirements: list(&|s| {
+                let (name, scopes) = (quoted(&s.name), s.listed_scopes());
+                format!(r#"{{"schemes":{{{name}:{{"list":{scopes}}}}}}}"#)
+            }),
+        }
+    }
+
+    /// The value of `securitySchemes`. With `both_forms`, whatever the card's shape.
+    pub(super) fn scheme_map(&self, shapes: Shapes, both_forms: bool) -> &str {
+        match (shapes.v1_0 || both_forms, shapes.v0_3) {
+            (true, true) => &self.both,
+            (true, false) => &self.newer,
+            (false, _) => &self.older,
+        }
     }
 
     /// The value of `security` (0.3).
-    pub(super) fn security(&self) -> String {
-        format!("[{{{}:[]}}]", quoted(&self.bearer))
+    pub(super) fn security(&self) -> &str {
+        &self.security
     }
 
     /// The value of `securityRequirements` (1.0).
-    pub(super) fn requirements(&self) -> String {
-        // `list` is written although empty: not every client has a default for it.
-        format!(
-            r#"[{{"schemes":{{{}:{{"list":[]}}}}}}]"#,
-            quoted(&self.bearer)
-        )
+    pub(super) fn requirements(&self) -> &str {
+        &self.requirements
     }
 }
 

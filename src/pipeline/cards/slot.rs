@@ -12,21 +12,19 @@ use crate::a2a::{Dialect, Operation, Version};
 use crate::config::snapshot::{Agent, GrpcDoor, Interfaces, Listener, Tenant};
 use crate::identity::SigningKey;
 use crate::pipeline::ports::UnixMillis;
-use crate::policy::{Asked, AskedSkill, PolicySet, could_allow};
+use crate::policy::{Asked, AskedSkill, PolicySet, could_allow, could_use};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock};
 use tokio::sync::Notify;
-
-/// The schemes that callers must use.
-static SCHEMES: LazyLock<SecuritySchemes> = LazyLock::new(SecuritySchemes::default);
 
 /// The card of one agent of one generation.
 pub(super) struct Slot {
     pub(super) agent: Arc<Agent>,
     policy: Arc<PolicySet>,
     promises: Promises,
+    schemes: SecuritySchemes,
     signer: Option<CardSigner>,
     public_base: Box<str>,
     grpc_authority: Option<Box<str>>,
@@ -79,6 +77,7 @@ impl Slot {
             failures: AtomicU32::new(0),
             refresh: Notify::new(),
             promises: promises(policy, agent),
+            schemes: schemes(policy, agent, listeners),
             offered: offered(agent),
             signer: key.map(|key| CardSigner::new(key, base)),
             policy: Arc::clone(policy),
@@ -149,7 +148,8 @@ impl Slot {
             also_origins: &self.agent.also_origins,
             listed,
             grpc_authority: self.grpc_authority.as_deref(),
-            schemes: &SCHEMES,
+            schemes: &self.schemes,
+            both_forms: false,
             offered: &self.offered,
             reachable,
             promises: self.promises,
@@ -339,6 +339,15 @@ fn host_and_port(url: &str) -> Option<(&str, u16)> {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => Some((host, port.parse().ok()?)),
         Some(_) | None => Some((authority, if scheme == "https" { 443 } else { 80 })),
+    }
+}
+
+/// What callers of an agent are told to bring, by what its listener says of our issuers.
+fn schemes(policy: &PolicySet, agent: &Agent, listeners: &[Arc<Listener>]) -> SecuritySchemes {
+    let usable = |issuer| could_use(policy, agent.index, issuer);
+    match listeners.first() {
+        Some(listener) => listener.resources.schemes(&agent.route, &usable),
+        None => SecuritySchemes::default(),
     }
 }
 

@@ -302,6 +302,7 @@ pub fn card(data: &[u8]) {
         also_origins: &[],
         listed: None,
         schemes: &schemes,
+        both_forms: false,
         offered: &offered,
         reachable: None,
         promises: Promises {

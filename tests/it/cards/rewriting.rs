@@ -3,7 +3,9 @@
 //! A case's `upstream` or `card` that is a string is compared byte for byte; an object stands for
 //! its compact form. `UPDATE_EXPECT=1` writes what came out into the files.
 
-use portcullis::a2a::card::{Interface, Promises, Publication, SecuritySchemes, rewrite};
+use portcullis::a2a::card::{
+    Interface, Promises, Publication, Scheme, SchemeKind, SecuritySchemes, rewrite,
+};
 use portcullis::a2a::{Binding, Versions};
 use portcullis::pipeline::cards::OFFERED;
 use proptest::prelude::*;
@@ -33,6 +35,11 @@ fn bindings() {
 #[test]
 fn narrowed() {
     check("narrowed");
+}
+
+#[test]
+fn security() {
+    check("security");
 }
 
 #[test]
@@ -174,7 +181,8 @@ fn with_publication<T>(spec: &Value, run: impl FnOnce(&Publication<'_>) -> T) ->
         backend_base_path: spec["base_path"].as_str().unwrap(),
         also_origins: &strings(&spec["also_origins"]),
         listed: listed.as_deref(),
-        schemes: &SecuritySchemes::default(),
+        schemes: &schemes(&spec["schemes"]),
+        both_forms: spec["both_forms"].is_boolean(),
         grpc_authority: spec["grpc"].as_str(),
         offered: &OFFERED,
         reachable: None,
@@ -190,6 +198,24 @@ fn with_publication<T>(spec: &Value, run: impl FnOnce(&Publication<'_>) -> T) ->
             None => true,
         },
     })
+}
+
+fn schemes(spec: &Value) -> SecuritySchemes {
+    let Some(schemes) = spec.as_array() else {
+        return SecuritySchemes::default();
+    };
+    let read = |scheme: &Value| {
+        let scopes = scheme["scopes"].as_array().into_iter().flatten();
+        Scheme {
+            name: scheme["name"].as_str().unwrap().into(),
+            kind: match scheme["openid"].as_str() {
+                Some(url) => SchemeKind::OpenIdConnect(url.into()),
+                None => SchemeKind::Bearer,
+            },
+            scopes: scopes.map(|s| s.as_str().unwrap().into()).collect(),
+        }
+    };
+    SecuritySchemes::of(&schemes.iter().map(read).collect::<Vec<_>>())
 }
 
 fn spec() -> Value {

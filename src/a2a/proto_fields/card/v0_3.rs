@@ -99,10 +99,24 @@ static SCHEME_ENTRY: Message = map_entry(
 );
 
 /// In JSON its `type` says which of them it is. Of the agent's own schemes none is published, so
-/// only ours is written.
+/// only the kinds of ours are here.
 pub static SCHEME: Message = open(
     "SecurityScheme",
-    &[one_of(2, "http_auth_security_scheme", Nested(&HTTP_AUTH))],
+    &[
+        one_of(2, "http_auth_security_scheme", Nested(&HTTP_AUTH)),
+        one_of(4, "open_id_connect_security_scheme", Nested(&OPEN_ID)),
+    ],
+);
+
+/// The `type` of each kind in JSON, by its field's number.
+pub static SCHEME_TYPES: [(u32, &str); 2] = [(2, "http"), (4, "openIdConnect")];
+
+static OPEN_ID: Message = open(
+    "OpenIdConnectSecurityScheme",
+    &[
+        once(1, "description", Text),
+        once(2, "open_id_connect_url", Text),
+    ],
 );
 
 static HTTP_AUTH: Message = open(

@@ -101,10 +101,21 @@ static SCHEME_ENTRY: Message = map_entry(
     &[once(1, "key", Text), once(2, "value", Nested(&SCHEME))],
 );
 
-/// Of the agent's own schemes none is published, so only ours is written.
+/// Of the agent's own schemes none is published, so only the kinds of ours are here.
 static SCHEME: Message = open(
     "SecurityScheme",
-    &[one_of(2, "http_auth_security_scheme", Nested(&HTTP_AUTH))],
+    &[
+        one_of(2, "http_auth_security_scheme", Nested(&HTTP_AUTH)),
+        one_of(4, "open_id_connect_security_scheme", Nested(&OPEN_ID)),
+    ],
+);
+
+static OPEN_ID: Message = open(
+    "OpenIdConnectSecurityScheme",
+    &[
+        once(1, "description", Text),
+        once(2, "open_id_connect_url", Text),
+    ],
 );
 
 static HTTP_AUTH: Message = open(
