@@ -7,7 +7,8 @@ use portcullis::a2a::{Binding, Operation, Version};
 use portcullis::audit::chain::Chain;
 use portcullis::audit::record::{
     Actors, Asked, Assurance, Caller, ClaimValue, Claims, Decision, Effect, Grant, Head, Id, Ids,
-    Intent, Proof, Record, Request, Sha256, Skill, SkillSource, Source, Surface, Text, Time,
+    Intent, Proof, Record, Request, Sha256, Shadows, Skill, SkillSource, Source, Surface, Text,
+    Time,
 };
 use portcullis::audit::redact::Fingerprint;
 use std::hint::black_box;
@@ -64,6 +65,7 @@ fn bench(c: &mut Criterion) {
             reason: "allowed",
             rule: Some("reviewers-review"),
             near: None,
+            shadow: Shadows(&[]),
         },
         request: Request {
             method: Text("POST"),

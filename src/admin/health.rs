@@ -19,6 +19,8 @@ pub enum Cause {
     Journal,
     /// The ownership store does not answer.
     Store,
+    /// A rule in shadow mode whose time is over.
+    Shadow,
     /// The last reload was refused. Traffic goes on with the last good generation.
     Reload,
     /// The process is about to stop.
@@ -31,7 +33,11 @@ impl Cause {
     fn blocks(self) -> bool {
         match self {
             Cause::Issuer | Cause::Journal | Cause::Store | Cause::Shutdown => true,
-            Cause::IssuerKeys | Cause::Introspection | Cause::Agent | Cause::Reload => false,
+            Cause::IssuerKeys
+            | Cause::Introspection
+            | Cause::Agent
+            | Cause::Shadow
+            | Cause::Reload => false,
         }
     }
 }
@@ -198,6 +204,7 @@ mod tests {
             (Cause::Store, 503),
             (Cause::Shutdown, 503),
             (Cause::Agent, 200),
+            (Cause::Shadow, 200),
             (Cause::Reload, 200),
         ] {
             let reply = ask("/readyz", "GET", &[reason(cause)]);

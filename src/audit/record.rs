@@ -3,10 +3,12 @@
 //! A line is one JSON object: `v`, `seq` and `prev` from the writer, then what [`Record::members`]
 //! gives. Members may be added in later versions, so readers must ignore those they do not know.
 
+mod decision;
 mod label;
 mod other;
 mod value;
 
+pub use decision::{Decision, Near, Shadows};
 pub use label::{
     Assurance, AttemptError, ConfigResult, Delivery, Effect, Ended, Grant, Judged, NoteTopic,
     Proof, Purpose, Reached, SkillSource, Stage, Surface,
@@ -269,35 +271,6 @@ pub struct Skill<'a> {
     /// How much it is worth; absent without an id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assurance: Option<Assurance>,
-}
-
-/// What was decided.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct Decision<'a> {
-    /// Allow or deny.
-    pub effect: Effect,
-    /// A code of the closed private set.
-    pub reason: &'a str,
-    /// The id of the deciding rule.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<&'a str>,
-    /// For a refusal: the rule that came nearest to allowing it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub near: Option<Near<'a>>,
-}
-
-/// The rule that came nearest to allowing a call.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct Near<'a> {
-    /// Its id.
-    pub rule: &'a str,
-    /// The claim that it failed on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub claim: Option<&'a str>,
-    /// How: `missing`, `null`, `wrong_type`, `value_differs`, or another code of the closed set.
-    pub why: &'a str,
 }
 
 /// The request as bytes.

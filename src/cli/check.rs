@@ -9,7 +9,7 @@ use crate::adapters::random::SystemRandom;
 use crate::config::check::load;
 use crate::config::snapshot::Snapshot;
 use crate::pipeline::cards::{CardStore, CardView, RefreshPorts, refresh_once};
-use crate::pipeline::ports::Clock;
+use crate::pipeline::ports::{Clock, UnixMillis};
 use crate::source::Problems;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -53,11 +53,14 @@ pub(super) fn run(arguments: Arguments) -> u8 {
             }
         };
     }
-    let (problems, snapshot) = match load(&arguments.config) {
+    let (mut problems, snapshot) = match load(&arguments.config) {
         Ok(loaded) => (loaded.warnings, Some(loaded.snapshot)),
         Err(problems) => (problems, None),
     };
-    let good = snapshot.is_some();
+    if let Some(snapshot) = &snapshot {
+        problems.extend(expired(snapshot, SystemClock::new().now()));
+    }
+    let good = snapshot.is_some() && !problems.has_errors();
     let cards = match snapshot.as_ref().filter(|_| arguments.live) {
         Some(snapshot) => match look(snapshot) {
             Ok(cards) => Some(cards),
@@ -98,6 +101,14 @@ fn explained(code: &str) -> Option<&'static str> {
     let code = code.to_ascii_uppercase();
     let mut sections = PAGE.split("\n## ").skip(1);
     sections.find(|section| section.split(':').next() == Some(&*code))
+}
+
+/// Rules in shadow mode whose time is over. They are no errors of a gateway that starts: it alerts.
+fn expired(snapshot: &Snapshot, now: UnixMillis) -> Problems {
+    let now = i64::try_from(now / 1000).unwrap_or(i64::MAX);
+    let shadows = snapshot.policy.shadows().iter();
+    let expired = shadows.filter_map(|shadow| shadow.expired(now));
+    Problems(expired.cloned().collect())
 }
 
 /// What came of asking one agent for its card.

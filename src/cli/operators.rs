@@ -80,6 +80,8 @@ impl Operators {
                 }
             }
             show_issuer_keys(gate, &live);
+            let expired = live.expired_shadows(gate.clock.now()).count();
+            gate.metrics.set_shadow_rules_expired(expired);
             gate.metrics.render()
         };
         let view = HealthView {

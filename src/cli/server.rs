@@ -359,6 +359,9 @@ impl Drop for Server {
     }
 }
 
+/// Most expired rules that readiness names.
+const SHOWN_SHADOWS: usize = 20;
+
 /// What keeps the gateway from being ready, or should be looked at.
 pub(super) fn reasons(gate: &Gate, stopping: &Stopping, broken: &upkeep::Broken) -> Vec<Reason> {
     let live = gate.live();
@@ -381,6 +384,10 @@ pub(super) fn reasons(gate: &Gate, stopping: &Stopping, broken: &upkeep::Broken)
     }
     for notice in live.cards.notices() {
         reasons.push(reason(Cause::Agent, &notice.agent, notice.kind.to_string()));
+    }
+    for problem in live.expired_shadows(gate.clock.now()).take(SHOWN_SHADOWS) {
+        let place = format!("{}:{}", problem.file, problem.line);
+        reasons.push(reason(Cause::Shadow, &place, problem.message.clone()));
     }
     if let Some(why) = broken.get() {
         reasons.push(reason(Cause::Reload, "", why));

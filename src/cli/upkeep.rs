@@ -89,12 +89,15 @@ pub async fn run(
 ) {
     cards.follow(&gate.live());
     let interval = reloader.as_ref().map_or(INTERVAL, Reloader::interval);
+    let mut alerted = Alerted::default();
+    alerted.look(&gate);
     loop {
         tokio::select! { biased;
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(interval) => {}
         }
         gate.record_strangers(false);
+        alerted.look(&gate);
         gate.issuer_keys.tick();
         if gate.take_reload_request()
             && let Some(reloader) = &mut reloader
@@ -123,6 +126,34 @@ pub async fn run(
         };
         reloader = Some(looked_with);
         take(&gate, &mut cards, &broken, look);
+    }
+}
+
+/// The expired shadow rules that were logged: each once per generation.
+#[derive(Default)]
+struct Alerted {
+    generation: u64,
+    rules: usize,
+}
+
+impl Alerted {
+    fn look(&mut self, gate: &Gate) {
+        let live = gate.live();
+        if self.generation != live.snapshot.generation {
+            *self = Alerted {
+                generation: live.snapshot.generation,
+                rules: 0,
+            };
+        }
+        let now = gate.clock.now();
+        let expired = live.expired_shadows(now).count();
+        // Time does not make a rule's time begin again, so more is all that can be new.
+        if expired > self.rules {
+            self.rules = expired;
+            for problem in live.expired_shadows(now) {
+                tracing::warn!("{problem}");
+            }
+        }
     }
 }
 

@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use claims::{claims, grants};
 pub(super) use instant::instant;
-pub(crate) use instant::parse_instant;
 use origin::origin;
 
 /// Longest `max_lifetime` in seconds (CL-6).

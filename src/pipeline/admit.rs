@@ -1,25 +1,24 @@
 //! May they: parse, relate, decide, record. Only here a [`Permit`] is made.
 
 use super::authenticate::Verified;
+use super::judge::{conclude_decision, judge, not_allowed, screened};
 use super::locate::{Place, read_rules};
 use super::metrics::Phase;
 use super::one_time::{could_use, use_once};
 use super::relate::{Offered, Related, Unrelated, relate, release, unavailable};
-use super::skill::{Circumstances, resolve};
 use super::tenant::{TenantRefused, settle};
-use super::webhook::{screen, sets_webhook};
 use super::{Challenge, Permit, Recorder, Rejection, Rework};
 use crate::a2a::card::Interface;
 use crate::a2a::card::rewrite::sha256;
 use crate::a2a::head::extensions_header;
 use crate::a2a::splice::{self, Insertions, Stamp, Unspliced, splice};
 use crate::a2a::{
-    Binding, Call, Fault, Malformed, Operation, Reading, Request, Version, allowed_methods, parse,
+    Binding, Call, Fault, Malformed, Reading, Request, Version, allowed_methods, parse,
 };
 use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
 use crate::policy::webhooks::shown_host;
-use crate::policy::{Asked, AskedSkill, Decision, Effect, decide, may_ever};
+use crate::policy::{Asked, AskedSkill, Decision, decide, may_ever};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use std::sync::Arc;
@@ -367,84 +366,6 @@ async fn admitted(
     }
 }
 
-/// Decides, and keeps the decision in the recorder.
-fn judge(recorder: &mut Recorder, asking: &Asking<'_>, related: &Related) -> Result<(), Rejection> {
-    let agent = asking.agent;
-    let call = recorder.call.as_ref();
-    let circumstances = Circumstances {
-        path: agent.skill_of(asking.interface),
-        bound: recorder.live.cards.routes_on_what_we_say(agent),
-        task: related.continued(),
-    };
-    let skill = match call.map(|call| resolve(agent, call, circumstances)) {
-        Some(Ok(skill)) => skill,
-        Some(Err(refused)) => {
-            recorder.decision = Some(Decision::deny(refused.code()));
-            return Err(not_allowed(agent, refused.code()));
-        }
-        None => None,
-    };
-    let operation = call.map(|call| call.operation);
-    let asked_skill = match &skill {
-        None => AskedSkill::NotAMessage,
-        Some(skill) => match &skill.id {
-            Some(id) => AskedSkill::Known(id),
-            None => AskedSkill::Unknown,
-        },
-    };
-    let asked = operation.map_or(Asked::Backend, Asked::Operation);
-    let question = asking.verified.asks(agent.index, asked, asked_skill);
-    let decision = decide(&recorder.live.snapshot.policy, &question);
-    let inline_push = call.is_some_and(|call| call.inline_push);
-    recorder.skill = skill;
-    if !inline_push || decision.effect == Effect::Deny {
-        return conclude_decision(recorder, agent, decision);
-    }
-    // A webhook beside a message is the same webhook as by its own operation (FC-58).
-    let create = Asked::Operation(Operation::CreateTaskPushNotificationConfig);
-    let create = asking
-        .verified
-        .asks(agent.index, create, AskedSkill::NotAMessage);
-    let of_push = decide(&recorder.live.snapshot.policy, &create);
-    let decision = match of_push.effect {
-        Effect::Allow => decision,
-        Effect::Deny => Decision {
-            reason: "push_not_allowed",
-            ..of_push
-        },
-    };
-    conclude_decision(recorder, agent, decision)
-}
-
-/// Looks at the webhooks that an allowed call sets.
-async fn screened(recorder: &mut Recorder, agent: &Agent) -> Result<(), Rejection> {
-    let Some(call) = recorder.call.as_ref().filter(|call| sets_webhook(call)) else {
-        return Ok(());
-    };
-    let resolver = recorder.gate().resolver.clone();
-    let webhooks = recorder.live.snapshot.policy.webhooks();
-    match screen(&*resolver, webhooks, agent.index, call).await {
-        Ok(()) => Ok(()),
-        Err(code) => {
-            recorder.decision = Some(Decision::deny(code));
-            Err(Rejection::plain(Fault::WebhookRefused, code))
-        }
-    }
-}
-
-fn conclude_decision(
-    recorder: &mut Recorder,
-    agent: &Agent,
-    decision: Decision,
-) -> Result<(), Rejection> {
-    let (effect, reason) = (decision.effect, decision.reason);
-    recorder.decision = Some(decision);
-    match effect {
-        Effect::Allow => Ok(()),
-        Effect::Deny => Err(not_allowed(agent, reason)),
-    }
-}
-
 /// Judges a request on the backend surface; the full grant was checked before.
 pub async fn admit_backend(
     recorder: &mut Recorder,
@@ -482,13 +403,6 @@ async fn record(recorder: &mut Recorder) -> Result<Permit, Rejection> {
         .as_ref()
         .and_then(|decision| Permit::issue(decision, &recorded))
         .ok_or_else(|| Rejection::plain(Fault::Internal, "no_decision"))
-}
-
-fn not_allowed(agent: &Agent, code: &'static str) -> Rejection {
-    Rejection {
-        status: Some(agent.deny_status),
-        ..Rejection::plain(Fault::NotAllowed, code)
-    }
 }
 
 /// SHA-256 of a body, for the record.

@@ -4,7 +4,7 @@ use super::cards::CardStore;
 use super::failures::Failures;
 use super::introspection::{ActiveTokens, Introspector};
 use super::issuer_keys::{IssuerSource, KeySlot, KeyStore};
-use super::metrics::{AgentMetrics, Metrics};
+use super::metrics::{AgentMetrics, Metrics, RuleMetrics};
 use super::nonces::Nonces;
 use super::one_time::UsedTokens;
 use super::own_keys::OwnKeys;
@@ -16,6 +16,7 @@ use super::strangers::Strangers;
 use super::token_cache::TokenCache;
 use crate::config::snapshot::Snapshot;
 use crate::identity::{Issuers, KeySource, Principal};
+use crate::source::Problem;
 use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct Live {
     pub cards: Arc<CardStore>,
     /// Metric handles by [`crate::config::snapshot::Agent::index`].
     pub agents: Vec<Arc<AgentMetrics>>,
+    /// Metric handles of its rules.
+    pub rules: RuleMetrics,
     /// The trusted issuers and their keys.
     pub issuers: Issuers,
     /// The keys of its issuers, in their order.
@@ -61,12 +64,20 @@ impl Live {
                 .iter()
                 .map(|agent| metrics.agent(&agent.name))
                 .collect(),
+            rules: metrics.rules(&snapshot.policy),
             issuers: Issuers::with_keys(&snapshot.issuers, sources),
             issuer_keys,
             tokens: TokenCache::new(),
             active: ActiveTokens::new(&snapshot.introspection, introspector),
             snapshot,
         }
+    }
+
+    /// What is wrong with its rules in shadow mode whose time is over at `now`.
+    pub fn expired_shadows(&self, now: UnixMillis) -> impl Iterator<Item = &Problem> {
+        let now = i64::try_from(now / 1000).unwrap_or(i64::MAX);
+        let shadows = self.snapshot.policy.shadows().iter();
+        shadows.filter_map(move |shadow| shadow.expired(now))
     }
 
     /// Whether 401s offer DPoP: some issuer binds tokens to keys.

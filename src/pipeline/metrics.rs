@@ -6,10 +6,13 @@
 
 mod issuer_keys;
 mod phase;
+mod rules;
 
 pub use phase::Phase;
+pub use rules::RuleMetrics;
 
 use crate::a2a::Operation;
+use crate::policy::PolicySet;
 use prometheus::core::Collector;
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
@@ -44,6 +47,7 @@ pub struct Metrics {
     reloads_failed: IntCounter,
     generation: IntGauge,
     keys: issuer_keys::KeyFamilies,
+    rules: rules::RuleFamilies,
     auth_failures: IntCounterVec,
     journal_records: Handles<1, IntCounter>,
     journal_record_family: IntCounterVec,
@@ -169,6 +173,7 @@ impl Metrics {
                 IntGauge::with_opts(named("generation", "The configuration generation in use")),
             )?,
             keys: issuer_keys::KeyFamilies::new(r)?,
+            rules: rules::RuleFamilies::new(r)?,
             auth_failures: register(
                 r,
                 IntCounterVec::new(
@@ -207,6 +212,16 @@ impl Metrics {
         let made = Arc::new(AgentMetrics::new(name, Arc::clone(&self.families)));
         agents.insert(name.into(), Arc::clone(&made));
         made
+    }
+
+    /// The handles of a policy's rules; takes a lock, and is asked once per generation.
+    pub fn rules(&self, policies: &PolicySet) -> RuleMetrics {
+        self.rules.follow(policies)
+    }
+
+    /// How many rules in shadow mode have expired.
+    pub fn set_shadow_rules_expired(&self, count: usize) {
+        self.rules.set_expired(count);
     }
 
     /// A request that led to no agent (unknown path, wrong host, no usable HTTP).

@@ -17,6 +17,7 @@ pub mod failures;
 pub mod gate;
 pub mod introspection;
 pub mod issuer_keys;
+mod judge;
 pub mod listing;
 pub mod locate;
 pub mod metrics;

@@ -48,9 +48,7 @@ mod tests {
         assert!(Permit::issue(&Decision::deny("no_rule"), &recorded).is_none());
         let allow = Decision {
             effect: Effect::Allow,
-            reason: "rule",
-            rule: None,
-            near: None,
+            ..Decision::deny("rule")
         };
         assert_eq!(
             Permit::issue(&allow, &recorded).map(|p| p.sequence()),

@@ -14,13 +14,13 @@ use crate::a2a::{Call, Fault};
 use crate::audit::record::{
     Actors, Artifacts, Asked, Caller, ClaimValue, Claims, Decision as DecisionRecord, Delivery,
     Effect as EffectRecord, Ended, Forwarded, Grant as GrantRecord, Head, Id, Ids, Intent, Millis,
-    Near, Outcome, Reach, Reached, Record, Refusal, Request, Response, Sha256,
-    Skill as SkillRecord, Source, Surface, Text, Time, Timing,
+    Outcome, Reach, Reached, Record, Refusal, Request, Response, Sha256, Skill as SkillRecord,
+    Source, Surface, Text, Time, Timing,
 };
 use crate::config::snapshot::{Agent, Listener};
 use crate::identity::issuer::Grant;
 use crate::identity::{self, ClaimState};
-use crate::policy::{Decision, Effect, claims_used};
+use crate::policy::{Decision, claims_used};
 use http::Method;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -348,27 +348,8 @@ impl Recorder {
     }
 
     fn decided(&self, code: &'static str) -> DecisionRecord<'_> {
-        match &self.decision {
-            Some(decision) => DecisionRecord {
-                effect: match decision.effect {
-                    Effect::Allow => EffectRecord::Allow,
-                    Effect::Deny => EffectRecord::Deny,
-                },
-                reason: decision.reason,
-                rule: decision.rule.as_deref(),
-                near: decision.near.as_ref().map(|near| Near {
-                    rule: &near.rule,
-                    claim: near.claim.as_deref(),
-                    why: near.why,
-                }),
-            },
-            None => DecisionRecord {
-                effect: EffectRecord::Deny,
-                reason: code,
-                rule: None,
-                near: None,
-            },
-        }
+        let decision = self.decision.as_ref();
+        decision.map_or(DecisionRecord::refusal(code), DecisionRecord::of)
     }
 
     fn caller<'s>(&'s self, claims: &'s [(&'s str, ClaimValue<'s>)]) -> Option<Caller<'s>> {

@@ -4,6 +4,7 @@ use super::document::{POLICY, RULE, SCOPE};
 use super::index::{Body, Operations, PolicySet, Rule, RuleIssuers, Scope};
 use super::matchers::{self, Place};
 use super::names::{self, Names, World};
+use super::shadow::{self, Shadow};
 use super::webhooks::Webhooks;
 use crate::a2a::OperationGroup;
 use crate::identity::issuer::Grant;
@@ -23,6 +24,7 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
         ids: HashMap::new(),
         rules: Vec::new(),
         followed: Vec::new(),
+        shadows: Vec::new(),
         webhooks: Webhooks::default(),
     };
     for (document, walker) in documents.iter().zip(&walkers) {
@@ -33,6 +35,7 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
     }
     let rules = compiler.rules;
     let webhooks = compiler.webhooks;
+    let shadows = compiler.shadows;
     drop(compiler.followed);
     let mut problems = Problems::default();
     for walker in walkers {
@@ -40,7 +43,8 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
     }
     let skills: Vec<&[Box<str>]> = world.agents.iter().map(|a| a.skills).collect();
     let policies = PolicySet::new(rules, &skills, world.issuers.len());
-    (policies.with_webhooks(webhooks), problems)
+    let policies = policies.with_webhooks(webhooks).with_shadows(shadows);
+    (policies, problems)
 }
 
 struct Compiler<'w, 'd> {
@@ -49,8 +53,9 @@ struct Compiler<'w, 'd> {
     policies: HashMap<&'d str, String>,
     ids: HashMap<&'d str, String>,
     rules: Vec<Rule>,
-    /// The agents of allows, with their operations.
+    /// The agents of allows in force, with their operations.
     followed: Vec<(Value<'w, 'd>, Option<Vec<usize>>, Operations)>,
+    shadows: Vec<Shadow>,
     webhooks: Webhooks,
 }
 
@@ -109,18 +114,29 @@ impl<'w, 'd> Compiler<'w, 'd> {
                 return None;
             }
         };
+        let mode = shadow::mode(fields);
         let grant = self.grant(fields, allows);
+        let place = scope.clone();
         let (scope, issuers) = self.scope(&scope, allows, grant)?;
+        if allows && !mode.shadow {
+            let followed = (place, scope.agents.clone(), scope.operations);
+            self.followed.push(followed);
+        }
         let body = if allows {
             self.allow(fields, grant, &issuers)
         } else {
             self.deny(fields, &issuers)
         };
+        let (id, body) = (Arc::from(id?), body?);
+        let until = mode.until;
+        self.shadows
+            .extend(until.map(|until| Shadow::new(Arc::clone(&id), until)));
         Some(Rule {
-            id: Arc::from(id?),
+            id,
             scope,
             issuers,
-            body: body?,
+            body,
+            shadow: mode.shadow,
         })
     }
 
@@ -213,7 +229,7 @@ impl<'w, 'd> Compiler<'w, 'd> {
     }
 
     fn scope(
-        &mut self,
+        &self,
         value: &Value<'w, 'd>,
         allows: bool,
         grant: Option<Grant>,
@@ -231,10 +247,6 @@ impl<'w, 'd> Compiler<'w, 'd> {
         };
         let agents = agents?;
         let skills = self.skills(&fields, &place, operations, agents.as_deref());
-        if allows {
-            self.followed
-                .push((value.clone(), agents.clone(), operations));
-        }
         let scope = Scope {
             agents,
             operations,

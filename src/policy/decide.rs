@@ -6,6 +6,7 @@ use super::index::{
     AgentRules, BACKEND_SLOT, Body, PolicySet, Rule, SLOTS, SkillNumber, Slot, is_message, slot_of,
 };
 use super::memo::Memo;
+use super::shadow::{RuleResult, ShadowResult};
 use crate::a2a::Operation;
 use crate::identity::Principal;
 use crate::identity::issuer::Grant;
@@ -74,19 +75,25 @@ pub fn decide(policies: &PolicySet, question: &Question<'_>) -> Decision {
         memo: question.memo,
         party: *party,
     };
-    let parties = parties(question.principal);
-    for call in parties.iter().map(call) {
+    let parties = parties(question.principal).iter().map(call);
+    let decision = in_force(parties.clone());
+    let shadow = shadows(parties, &decision);
+    Decision { shadow, ..decision }
+}
+
+/// What the rules in force say.
+fn in_force<'a>(parties: impl Iterator<Item = Call<'a>> + Clone) -> Decision {
+    for call in parties.clone() {
         if let Some(rule) = call.firing() {
             return Decision {
-                effect: Effect::Deny,
-                reason: Decision::DENY_RULE,
                 rule: Some(Arc::clone(&rule.id)),
                 near: call.why_firing(rule),
+                ..Decision::deny(Decision::DENY_RULE)
             };
         }
     }
     let mut deciding: Option<&Rule> = None;
-    for call in parties.iter().map(call) {
+    for call in parties {
         let Some(rule) = call.allowing() else {
             return Decision {
                 near: call.nearest(),
@@ -99,8 +106,47 @@ pub fn decide(policies: &PolicySet, question: &Question<'_>) -> Decision {
         effect: Effect::Allow,
         reason: Decision::ALLOWED,
         rule: deciding.map(|rule| Arc::clone(&rule.id)),
-        near: None,
+        ..Decision::deny(Decision::ALLOWED)
     }
+}
+
+/// What the rules in shadow mode say, and whether one of them alone would have turned `decision`
+/// round.
+fn shadows<'a>(
+    parties: impl Iterator<Item = Call<'a>> + Clone,
+    decision: &Decision,
+) -> Box<[ShadowResult]> {
+    let positions = |call: Call<'a>| {
+        call.slots()
+            .flat_map(move |slot| call.rules(&slot.lists(call.skill).shadows))
+    };
+    // Every party meets the same rules.
+    let rules = parties.clone().take(1).flat_map(positions);
+    rules
+        .map(|(position, rule)| {
+            let results = parties.clone().map(|call| call.result(position, rule));
+            let turns = match (rule.body.effect(), decision.effect) {
+                (Effect::Deny, Effect::Allow) => results.clone().any(RuleResult::fires),
+                // A firing deny beats it, and what no rule allows to one party it may not allow.
+                (Effect::Allow, Effect::Deny) if decision.reason == Decision::NO_RULE => {
+                    parties.clone().all(|call| {
+                        call.result(position, rule) == RuleResult::Match
+                            || call.allowing().is_some()
+                    })
+                }
+                (Effect::Allow, _) | (Effect::Deny, Effect::Deny) => false,
+            };
+            let effect = rule.body.effect();
+            ShadowResult {
+                rule: Arc::clone(&rule.id),
+                effect,
+                result: results
+                    .reduce(|one, other| one.with(other, effect))
+                    .unwrap_or(RuleResult::Unknown),
+                would: turns.then_some(effect),
+            }
+        })
+        .collect()
 }
 
 /// Whom a call must be allowed to.
@@ -232,6 +278,7 @@ fn skill_number(agent: &AgentRules, slot: usize, asked: AskedSkill<'_>) -> Skill
 }
 
 /// A question, looked up in the index.
+#[derive(Clone, Copy)]
 struct Call<'a> {
     policies: &'a PolicySet,
     agent: &'a AgentRules,
@@ -287,23 +334,29 @@ impl<'a> Call<'a> {
     }
 
     fn fires(&self, position: usize, rule: &Rule) -> bool {
-        rule.issuers.contains(self.principal.issuer_index)
-            && match &rule.body {
-                Body::Allow { .. } => false,
-                Body::DenyWhen(condition) => self.comes_to(position, condition) != Tri::False,
-                Body::DenyUnless(condition) => self.comes_to(position, condition) != Tri::True,
-                Body::DenyAlways => true,
-            }
+        self.result(position, rule).fires()
     }
 
     fn allows(&self, position: usize, rule: &Rule) -> bool {
-        rule.issuers.contains(self.principal.issuer_index)
-            && match &rule.body {
-                Body::Allow { grant, require } => {
-                    self.has(*grant) && self.comes_to(position, require) == Tri::True
-                }
-                Body::DenyWhen(_) | Body::DenyUnless(_) | Body::DenyAlways => false,
-            }
+        self.result(position, rule) == RuleResult::Match
+    }
+
+    /// What a rule comes to, in force or not.
+    fn result(&self, position: usize, rule: &Rule) -> RuleResult {
+        if !rule.issuers.contains(self.principal.issuer_index) {
+            return RuleResult::NoMatch;
+        }
+        match &rule.body {
+            Body::Allow { grant, .. } if !self.has(*grant) => RuleResult::NoMatch,
+            Body::Allow { require, .. } => self.comes_to(position, require).into(),
+            Body::DenyWhen(condition) => self.comes_to(position, condition).into(),
+            Body::DenyUnless(condition) => match self.comes_to(position, condition) {
+                Tri::True => RuleResult::NoMatch,
+                Tri::False => RuleResult::Match,
+                Tri::Unknown => RuleResult::Unknown,
+            },
+            Body::DenyAlways => RuleResult::Match,
+        }
     }
 
     /// Whether the token reaches this far. The backend surface needs the full grant whatever a

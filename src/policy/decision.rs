@@ -1,5 +1,6 @@
 //! The outcome of judging a call.
 
+use super::shadow::{RuleResult, ShadowResult};
 use std::sync::Arc;
 
 /// What a rule, or a decision, says.
@@ -24,6 +25,8 @@ pub struct Decision {
     /// For a refusal: the allow that came nearest, or the deny that fired and the claim that made
     /// it fire.
     pub near: Option<Near>,
+    /// What the rules in shadow mode come to that are about the call.
+    pub shadow: Box<[ShadowResult]>,
 }
 
 /// The rule that came nearest to allowing a call, and what kept it from it.
@@ -74,6 +77,16 @@ impl Decision {
             reason,
             rule: None,
             near: None,
+            shadow: Box::default(),
+        }
+    }
+
+    /// What the deciding rule comes to: unknown for a deny that fired since what it looks at is
+    /// no value.
+    pub fn result(&self) -> RuleResult {
+        match self.near.as_ref().map(|near| near.why) {
+            Some(why::MISSING | why::NULL | why::WRONG_TYPE) => RuleResult::Unknown,
+            Some(_) | None => RuleResult::Match,
         }
     }
 }

@@ -86,14 +86,18 @@ pub static RULE: Fields = Fields {
             Shape::Boolean,
             "of a deny: `true`; it fires for everybody",
         ),
-    ],
-    later: &[
-        (
+        optional(
             "mode",
-            "a shadow rule changes nothing: remove the whole rule, or only `mode` and `until` to put it in force",
+            Shape::Word(&["shadow"]),
+            "`shadow`: the rule grants and refuses nothing, and what it would have done is recorded; needs `until`; default: in force",
         ),
-        ("until", "remove it; rules do not expire"),
+        optional(
+            "until",
+            Shape::Text,
+            "of `mode: shadow`: a date, the last day on which it is meant to be shadow, or an instant, both as RFC 3339 writes them: `2027-01-31`; afterwards the rule stays shadow, `check` calls it an error, and the gateway alerts",
+        ),
     ],
+    later: &[],
 };
 
 /// `allow` and `deny`.

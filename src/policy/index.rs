@@ -5,6 +5,7 @@
 
 use super::condition::{Condition, Test};
 use super::decision::Effect;
+use super::shadow::Shadow;
 use super::webhooks::Webhooks;
 use crate::a2a::Operation;
 use crate::identity::issuer::Grant;
@@ -20,6 +21,8 @@ pub struct PolicySet {
     /// Rules about all agents.
     pub(super) any: Table,
     webhooks: Webhooks,
+    /// Rules in shadow mode, in the order of their ids.
+    shadows: Box<[Shadow]>,
 }
 
 /// One compiled rule.
@@ -29,6 +32,8 @@ pub(super) struct Rule {
     pub(super) scope: Scope,
     pub(super) issuers: RuleIssuers,
     pub(super) body: Body,
+    /// `mode: shadow`: it changes no decision.
+    pub(super) shadow: bool,
 }
 
 /// Which calls a rule is about.
@@ -177,7 +182,7 @@ pub(super) struct Slot {
     other: Lists,
     /// For a skill that cannot be established.
     unknown: Lists,
-    /// Every allow, whatever its skills: where the nearest one is looked for.
+    /// Every allow in force, whatever its skills: where the nearest one is looked for.
     pub(super) allows: Box<[usize]>,
 }
 
@@ -186,6 +191,8 @@ pub(super) struct Slot {
 pub(super) struct Lists {
     pub(super) denies: Box<[usize]>,
     pub(super) allows: Box<[usize]>,
+    /// Allows and denies in shadow mode, which are in neither of the other two.
+    pub(super) shadows: Box<[usize]>,
 }
 
 /// A skill, as far as the index is concerned.
@@ -256,7 +263,33 @@ impl PolicySet {
             any: table(&rules, &any, &numbers),
             rules: rules.into(),
             webhooks: Webhooks::default(),
+            shadows: Box::default(),
         }
+    }
+
+    pub(super) fn with_shadows(self, mut shadows: Vec<Shadow>) -> PolicySet {
+        shadows.sort_by(|a, b| a.rule.cmp(&b.rule));
+        PolicySet {
+            shadows: shadows.into(),
+            ..self
+        }
+    }
+
+    /// The rules in shadow mode.
+    pub fn shadows(&self) -> &[Shadow] {
+        &self.shadows
+    }
+
+    /// The ids of all rules, ascending, each with what it says and whether it is in shadow mode.
+    pub fn rules(&self) -> impl Iterator<Item = (&Arc<str>, Effect, bool)> {
+        let rules = self.rules.iter();
+        rules.map(|rule| (&rule.id, rule.body.effect(), rule.shadow))
+    }
+
+    /// The position of a rule in [`PolicySet::rules`].
+    pub fn position(&self, rule: &str) -> Option<usize> {
+        let found = self.rules.binary_search_by(|r| (*r.id).cmp(rule));
+        found.ok()
     }
 
     pub(super) fn with_webhooks(self, webhooks: Webhooks) -> PolicySet {
@@ -337,12 +370,16 @@ fn lists(here: &[(usize, &Rule)], concerns: impl Fn((usize, &Rule)) -> bool) -> 
         let rules = here.iter().copied();
         rules
             .filter(|(i, rule)| rule.body.effect() == effect && concerns((*i, rule)))
+            .filter(|(_, rule)| !rule.shadow)
             .map(|(i, _)| i)
             .collect()
     };
+    let rules = here.iter().copied();
+    let shadows = rules.filter(|(i, rule)| rule.shadow && concerns((*i, rule)));
     Lists {
         denies: with(Effect::Deny),
         allows: with(Effect::Allow),
+        shadows: shadows.map(|(i, _)| i).collect(),
     }
 }
 
@@ -363,6 +400,7 @@ mod tests {
             },
             issuers: RuleIssuers::Any,
             body: Body::DenyAlways,
+            shadow: false,
         };
         let mut rules: Vec<Rule> = (0..10_000)
             .map(|i| rule(i, Some(i % 1000), Some(if i < 5000 { "a" } else { "b" })))

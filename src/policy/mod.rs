@@ -15,6 +15,7 @@ mod matchers;
 pub mod memo;
 pub mod names;
 pub mod public_address;
+mod shadow;
 pub mod webhooks;
 
 pub use compile::compile;
@@ -26,4 +27,5 @@ pub use explain::explain;
 pub use index::PolicySet;
 pub use memo::Memo;
 pub use names::{AgentFacts, World};
+pub use shadow::{RuleResult, Shadow, ShadowResult};
 pub use webhooks::Webhooks;

@@ -239,6 +239,11 @@ codes! {
     NOT_A_GLOB = "PC220";
     /// Not the exact host of a webhook.
     BAD_WEBHOOK_HOST = "PC221";
+    /// `mode: shadow` and its `until`: one without the other, or not a date.
+    SHADOW = "PC222";
+    /// A rule in shadow mode whose time is over: an error of `check`. At start and reload it stays
+    /// shadow, and the gateway alerts.
+    SHADOW_EXPIRED = "PC223";
     /// Warning: a deny that fires on tokens without the claim.
     UNGUARDED_WHEN = "PC230";
     /// Warning: messages are allowed, and nobody may follow up the task.

@@ -103,7 +103,8 @@ impl<'w, 'd> Value<'w, 'd> {
             .insert(self.node.position.line);
     }
 
-    fn problem(
+    /// An error about this value, not reported yet.
+    pub fn problem(
         &self,
         code: &'static str,
         message: impl Into<String>,

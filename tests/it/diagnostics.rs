@@ -1,7 +1,7 @@
 //! The page of all diagnostics: made from the codes, with examples from the golden cases.
 
 use crate::config::{changed_address, expect_file, wrong_files};
-use crate::policy::{two_policies_of_one_name, wrong_policies};
+use crate::policy::{expired_shadow, two_policies_of_one_name, wrong_policies};
 use portcullis::source::codes::{self, Code};
 use portcullis::source::{Problem, Problems, Severity};
 use serde_json::{Value, json};
@@ -29,9 +29,10 @@ fn examples() -> BTreeMap<&'static str, String> {
 fn reported() -> Vec<Problem> {
     let cases = wrong_files().into_iter().chain(wrong_policies());
     let mut all: Vec<Problem> = cases.flat_map(|(_, Problems(found))| found).collect();
-    // What takes a running gateway, or two files.
+    // What takes a running gateway, two files, or a clock.
     all.extend(changed_address().0);
     all.extend(two_policies_of_one_name().0);
+    all.push(expired_shadow());
     all
 }
 

@@ -7,9 +7,11 @@ mod files;
 mod matchers;
 mod properties;
 mod reference;
+mod shadow;
 mod webhooks;
 
 pub(crate) use files::{two_policies_of_one_name, wrong_policies};
+pub(crate) use shadow::expired_shadow;
 
 use portcullis::a2a::Operation;
 use portcullis::identity::issuer::{

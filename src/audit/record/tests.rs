@@ -59,6 +59,7 @@ fn asked<'a>(
             reason: "rule",
             rule: Some("r1"),
             near: None,
+            shadow: Shadows(&[]),
         },
         request: Request {
             method: Text("POST"),

@@ -2,10 +2,10 @@
 
 use super::{Added, last_token};
 use crate::a2a::strict_json::Value;
-use crate::config::issuers::parse_instant;
 use crate::config::revocation::{read_hash, read_thumbprint};
 use crate::identity::issuer::IssuerConfig;
 use crate::identity::{Denial, Denied};
+use crate::source::instant::parse_instant;
 use crate::source::tree::clip;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;

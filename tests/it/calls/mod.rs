@@ -17,6 +17,7 @@ mod replies;
 mod rest;
 pub mod rig;
 mod selectors;
+mod shadowed;
 mod skills;
 mod streaming;
 mod strict;
@@ -139,10 +140,15 @@ impl Stand {
 
     /// With a clock of the test's.
     pub async fn timed(clock: Arc<dyn Clock>) -> Stand {
+        Stand::at(clock, POLICY).await
+    }
+
+    /// With a clock of the test's, and another policy.
+    pub async fn at(clock: Arc<dyn Clock>, policy: &str) -> Stand {
         let agent = fake_agent::start().await;
         let issuer = Issuer::new(DevAlgorithm::Es256);
         let yaml = yaml(&agent.url(), &issuer);
-        let gateway = timed_gateway(&yaml, POLICY, &issuer, Some(clock)).await;
+        let gateway = timed_gateway(&yaml, policy, &issuer, Some(clock)).await;
         Stand {
             agent,
             issuer,

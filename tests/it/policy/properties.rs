@@ -1,8 +1,8 @@
 //! What holds for every policy and every token.
 
-use super::reference::{CallModel, Model, allows, principals, rule, rules};
+use super::reference::{CallModel, Model, allows, principals, rule, rules, turning};
 use super::{Site, decide, site, text};
-use portcullis::policy::{self, Effect, Memo, PolicySet, may_ever};
+use portcullis::policy::{self, Effect, Memo, PolicySet, RuleResult, may_ever};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -46,6 +46,21 @@ proptest! {
                     "{:?} {:?} {:?}", call, principal, decision
                 );
                 prop_assert_eq!(decision.rule.is_some(), decision.reason != "no_rule");
+                let turned = decision.shadow.iter().filter(|s| s.would.is_some());
+                let mut turned: Vec<usize> =
+                    turned.map(|s| s.rule[1..].parse().unwrap()).collect();
+                turned.sort_unstable();
+                prop_assert_eq!(turned, turning(&site, &rules, &call, principal));
+                for result in &decision.shadow {
+                    let rule = &rules[result.rule[1..].parse::<usize>().unwrap()];
+                    let applies = match result.result {
+                        RuleResult::Match => true,
+                        RuleResult::Unknown => rule.is_deny(),
+                        RuleResult::NoMatch => false,
+                    };
+                    prop_assert!(rule.shadow);
+                    prop_assert_eq!(applies, rule.applies(&site, &call, principal));
+                }
                 ever[call.agent] |= expected;
             }
             for (agent, expected) in ever.into_iter().enumerate() {

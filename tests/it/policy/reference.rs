@@ -94,6 +94,7 @@ pub(super) struct Model {
     issuers: usize,
     /// Positions in [`MATCHERS`], at most one per claim, and whether missing is lifted.
     tests: Vec<(usize, bool)>,
+    pub(super) shadow: bool,
 }
 
 impl Model {
@@ -115,6 +116,9 @@ impl Model {
             }
         }
         out.push_str("}\n");
+        if self.shadow {
+            out.push_str("    mode: shadow\n    until: 2999-12-31\n");
+        }
         let place = match self.guard {
             Guard::Allow(full) => {
                 let grant = if full { "full" } else { "agent" };
@@ -148,7 +152,7 @@ impl Model {
     }
 
     /// Whether it matches (an allow) or fires (a deny).
-    fn applies(&self, site: &Site, call: &CallModel, principal: &Principal) -> bool {
+    pub(super) fn applies(&self, site: &Site, call: &CallModel, principal: &Principal) -> bool {
         let declared = call
             .skill
             .filter(|s| site.agents[call.agent].1.iter().any(|d| **d == **s));
@@ -256,9 +260,27 @@ pub(super) fn allows(
 ) -> bool {
     let applying: Vec<&Model> = rules
         .iter()
+        .filter(|rule| !rule.shadow)
         .filter(|rule| rule.applies(site, call, principal))
         .collect();
     !applying.is_empty() && !applying.iter().any(|rule| rule.is_deny())
+}
+
+/// Which rules in shadow mode would turn the decision round: naively, by putting each in force.
+pub(super) fn turning(
+    site: &Site,
+    rules: &[Model],
+    call: &CallModel,
+    principal: &Principal,
+) -> Vec<usize> {
+    let now = allows(site, rules, call, principal);
+    let turns = |i: &usize| {
+        let mut rules = rules.to_vec();
+        rules[*i].shadow = false;
+        allows(site, &rules, call, principal) != now
+    };
+    let shadows = (0..rules.len()).filter(|i| rules[*i].shadow);
+    shadows.filter(turns).collect()
 }
 
 pub(super) fn rules() -> impl Strategy<Value = Vec<Model>> {
@@ -273,8 +295,9 @@ pub(super) fn rule() -> impl Strategy<Value = Model> {
         Just(Guard::Always),
     ];
     let tests = prop::collection::vec((0..MATCHERS.len(), any::<bool>()), 0..3);
-    (guard, 0..3usize, 0..6usize, 0..3usize, 0..3usize, tests).prop_map(
-        |(guard, agents, operations, skills, issuers, tests)| {
+    let scope = (0..3usize, 0..6usize, 0..3usize, 0..3usize);
+    (guard, scope, tests, prop::bool::weighted(0.2)).prop_map(
+        |(guard, (agents, operations, skills, issuers), tests, shadow)| {
             let mut rule = Model {
                 guard,
                 agents,
@@ -282,6 +305,7 @@ pub(super) fn rule() -> impl Strategy<Value = Model> {
                 skills: skill_of(agents, skills),
                 issuers,
                 tests,
+                shadow,
             };
             tidy(&mut rule);
             rule
