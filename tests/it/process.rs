@@ -3,6 +3,7 @@
 
 mod full_disk;
 mod killed;
+mod ordered;
 mod reloaded;
 mod secrets;
 mod stopped;
