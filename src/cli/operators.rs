@@ -7,6 +7,7 @@ use crate::admin::api::{Api, Ask, Door, PREFIX};
 use crate::admin::health::{AdminReply, HealthView, respond};
 use crate::pipeline::Gate;
 use crate::pipeline::cards::CardNoticeKind;
+use crate::pipeline::revocations::seconds;
 use crate::proxy::Stopping;
 use crate::proxy::plain::{PlainReply, PlainRequest, Respond};
 use http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -82,6 +83,9 @@ impl Operators {
             show_issuer_keys(gate, &live);
             let expired = live.expired_shadows(gate.clock.now()).count();
             gate.metrics.set_shadow_rules_expired(expired);
+            for (kind, count) in gate.revocations.counts(seconds(gate.clock.now())) {
+                gate.metrics.set_denylist_entries(kind, count);
+            }
             gate.metrics.render()
         };
         let view = HealthView {

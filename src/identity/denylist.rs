@@ -73,7 +73,10 @@ impl Denied {
         }
     }
 
-    /// For logs, records and listings.
+    /// What [`Denied::kind`] may say.
+    pub const KINDS: [&str; 6] = ["jti", "sub", "client_id", "sid", "key", "signing_input"];
+
+    /// For logs, records, metrics and listings.
     pub fn kind(&self) -> &'static str {
         match self {
             Denied::Token { .. } => "jti",

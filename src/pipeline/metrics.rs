@@ -48,6 +48,7 @@ pub struct Metrics {
     generation: IntGauge,
     keys: issuer_keys::KeyFamilies,
     rules: rules::RuleFamilies,
+    denylist: IntGaugeVec,
     auth_failures: IntCounterVec,
     journal_records: Handles<1, IntCounter>,
     journal_record_family: IntCounterVec,
@@ -174,6 +175,16 @@ impl Metrics {
             )?,
             keys: issuer_keys::KeyFamilies::new(r)?,
             rules: rules::RuleFamilies::new(r)?,
+            denylist: register(
+                r,
+                IntGaugeVec::new(
+                    named(
+                        "denylist_entries",
+                        "Revocations in force, by what they name",
+                    ),
+                    &["kind"],
+                ),
+            )?,
             auth_failures: register(
                 r,
                 IntCounterVec::new(

@@ -89,6 +89,18 @@ impl Revocations {
         Arc::clone(&self.lock().listed)
     }
 
+    /// How many entries of each kind are in force at this second since the epoch.
+    pub fn counts(&self, now: i64) -> [(&'static str, usize); Denied::KINDS.len()] {
+        let (added, listed) = (self.added(), self.listed());
+        let all = || added.iter().map(|added| &added.denial).chain(&*listed);
+        Denied::KINDS.map(|kind| {
+            let of_kind = |denial: &&Denial| {
+                denial.denied.kind() == kind && denial.until.is_none_or(|until| now < until)
+            };
+            (kind, all().filter(of_kind).count())
+        })
+    }
+
     /// Judges a verified caller (RV-1, RV-2, CA-2); `now` is in seconds since the epoch.
     ///
     /// # Errors

@@ -104,6 +104,12 @@ impl Metrics {
         self.keys.shared.with_label_values(&[issuer]).set(count);
     }
 
+    /// How many entries of the denylist of one kind are in force.
+    pub fn set_denylist_entries(&self, kind: &'static str, count: usize) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.denylist.with_label_values(&[kind]).set(count);
+    }
+
     /// A token that is good but for its key, which is not in the set, and what was done.
     pub fn unknown_kid(&self, issuer: &str, result: &'static str) {
         let labels = [issuer, result];

@@ -17,7 +17,7 @@ use std::sync::Arc;
 const MAX_NAME: usize = 255;
 /// Largest instant (CL-14): the last second of the year 9999.
 const LAST_INSTANT: i64 = 253_402_300_799;
-const KINDS: [&str; 6] = ["jti", "sub", "client_id", "sid", "key", "signing_input"];
+const KINDS: [&str; 6] = Denied::KINDS;
 /// What may stand in an order of an operator.
 const ORDER: [&str; 10] = [
     "issuer",

@@ -1,10 +1,15 @@
 //! The admin API: who may, what is taken, what is refused.
 
 use super::{Stand, empty, token};
+use crate::support::client::get;
 use crate::support::issuer::{Grant, Wrong};
+use portcullis::adapters::clock::{ManualClock, SystemClock};
+use portcullis::pipeline::ports::Clock;
 use serde_json::{Value, json};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -276,4 +281,40 @@ fn a_dead_sockets_name_is_taken_over_and_a_live_ones_is_not() {
     let error = bind_socket(&path).unwrap_err().to_string();
     assert!(error.contains("no socket"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn metrics_count_the_entries_in_force_by_kind() {
+    let clock = Arc::new(ManualClock::at(SystemClock::new().now()));
+    let listed = "version: 1\nrevoked:\n  - {issuer: corp, sub: mallory}\n";
+    let stand = Stand::with(listed, Some(clock.clone()), |yaml| yaml).await;
+    let counted = async || {
+        let metrics = get(stand.gateway.admin, "/metrics", &[])
+            .await
+            .unwrap()
+            .text();
+        let kinds = ["jti", "sub", "client_id", "sid", "key", "signing_input"];
+        kinds.map(|kind| {
+            let name = format!("portcullis_denylist_entries{{kind=\"{kind}\"}} ");
+            let line = metrics
+                .lines()
+                .find_map(|line| line.strip_prefix(&name))
+                .unwrap();
+            line.parse::<usize>().unwrap()
+        })
+    };
+    assert_eq!(counted().await, [0, 1, 0, 0, 0, 0]);
+    stand.revoke(json!({"issuer": "corp", "jti": "one"})).await;
+    stand.revoke(json!({"issuer": "corp", "jti": "two"})).await;
+    let sub = stand
+        .revoke(json!({"issuer": "partner", "sub": "alice"}))
+        .await;
+    stand.revoke(json!({"key": "A".repeat(43)})).await;
+    assert_eq!(counted().await, [2, 2, 0, 0, 1, 0]);
+    let path = format!("revocations/{}", sub["id"].as_str().unwrap());
+    stand.order("DELETE", &path, None).await;
+    assert_eq!(counted().await, [2, 1, 0, 0, 1, 0]);
+    // What has ended with its tokens is not in force.
+    clock.advance(Duration::from_secs(90_000));
+    assert_eq!(counted().await, [0, 1, 0, 0, 1, 0]);
 }
