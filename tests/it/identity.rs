@@ -3,6 +3,7 @@
 mod cache;
 mod corpus;
 mod explaining;
+mod isolation;
 mod library;
 mod metadata;
 mod mutated;

@@ -46,6 +46,13 @@ const TESTS: &[(&str, &[&str])] = &[
         &["lc_13_a_gateway_starts_without_an_issuer_and_recovers"],
     ),
     (
+        "IS-2",
+        &[
+            "a_token_is_never_taken_for_another_issuers",
+            "a_good_token_with_anything_of_anothers_is_nobodys",
+        ],
+    ),
+    (
         "IS-3",
         &[
             "shared_keys_are_told",
