@@ -1,5 +1,5 @@
-//! Who sends a request: cold (signature and all claims), refused, and cached, by algorithm; and the
-//! cache with more tokens than it holds.
+//! Who sends a request: cold (signature and all claims), refused, and cached, by algorithm; cached
+//! beside a long denylist; and the cache with more tokens than it holds.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
 mod fixture;
@@ -15,9 +15,10 @@ use portcullis::cli::server::Outside;
 use portcullis::config::snapshot::Snapshot;
 use portcullis::identity::assertion::{Asserter, Assertion};
 use portcullis::identity::issuer::Grant;
-use portcullis::identity::{SigningKey, accept};
+use portcullis::identity::{Denial, Denied, SigningKey, accept};
 use portcullis::pipeline::gate::Ports;
 use portcullis::pipeline::metrics::Metrics;
+use portcullis::pipeline::revocations::Added;
 use portcullis::pipeline::token_cache::{TokenCache, TokenKey};
 use portcullis::pipeline::{Gate, Presentation, SeenAs, Verified, authenticate};
 use serde_json::Value;
@@ -26,7 +27,7 @@ use std::hint::black_box;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where the requests come from.
 const PEER: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -99,6 +100,78 @@ fn verify(c: &mut Criterion, name: &str, algorithm: DevAlgorithm) -> Result<(), 
     Ok(())
 }
 
+/// What a long denylist costs a request whose token is remembered.
+fn denylist(c: &mut Criterion) -> Result<(), Box<dyn Error>> {
+    let fixture = fixture(1, DevAlgorithm::Es256)?;
+    let (gate, _journal) = gate(fixture.snapshot)?;
+    let live = gate.live();
+    let mut headers = HeaderMap::new();
+    let bearer = HeaderValue::try_from(format!("Bearer {}", fixture.token))?;
+    headers.insert(header::AUTHORIZATION, bearer);
+    let once = || {
+        let presentation = presentation(black_box(&headers));
+        let verified = at_once(authenticate(&gate, &live, &presentation));
+        assert!(verified.is_some_and(|verified| verified.is_ok()));
+    };
+    let entries: Vec<Added> = (0..DENIED).map(added).collect();
+    let mut group = c.benchmark_group("denylist");
+    // In turn, so that whatever else the machine does meets both alike.
+    let mut took = [Duration::ZERO; 2];
+    for _ in 0..20 {
+        for (took, entries) in took.iter_mut().zip([&[], &entries[..]]) {
+            gate.revocations.replace(entries.to_vec());
+            let began = Instant::now();
+            for _ in 0..5_000 {
+                once();
+            }
+            *took += began.elapsed();
+        }
+    }
+    for (entries, name) in [(&[][..], "none"), (&entries[..], "10000")] {
+        gate.revocations.replace(entries.to_vec());
+        group.bench_function(BenchmarkId::new("cached", name), |b| b.iter(once));
+    }
+    let [without, with] = took.map(|took| took.as_secs_f64());
+    println!(
+        "denylist: a cached token costs {:.3} with {DENIED} entries of what it costs without",
+        with / without
+    );
+    Ok(())
+}
+
+/// Entries of the list.
+const DENIED: usize = 10_000;
+
+/// One that does not meet the fixture's token: by `jti`, `sub` and key in turn.
+fn added(n: usize) -> Added {
+    let issuer = "corp".into();
+    let denied = match n % 3 {
+        0 => Denied::Token {
+            issuer,
+            id: format!("token-{n}").into(),
+        },
+        1 => Denied::Subject {
+            issuer,
+            subject: format!("subject-{n}").into(),
+            issued_before: n.is_multiple_of(2).then_some(1_800_000_000),
+        },
+        _ => {
+            let mut print = [7; 32];
+            print[..8].copy_from_slice(&n.to_be_bytes());
+            Denied::Key(print)
+        }
+    };
+    Added {
+        denial: Denial {
+            denied,
+            until: None,
+        },
+        iss: None,
+        added: 0,
+        note: None,
+    }
+}
+
 /// A token under a name of no key, and one whose signature is another's.
 fn refused(token: &str) -> Result<[String; 2], Box<dyn Error>> {
     let (signed, signature) = token.rsplit_once('.').ok_or("no signature")?;
@@ -167,6 +240,9 @@ fn bench(c: &mut Criterion) {
         if let Err(error) = verify(c, name, algorithm) {
             panic!("{name}: {error}");
         }
+    }
+    if let Err(error) = denylist(c) {
+        panic!("denylist: {error}");
     }
 }
 
