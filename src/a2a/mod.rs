@@ -8,6 +8,7 @@
 mod byte_run;
 pub mod call;
 pub mod card;
+pub mod content;
 pub mod fault;
 pub mod grpc;
 pub mod head;

@@ -335,11 +335,12 @@ pub enum ClaimKind {
 }
 
 /// Names that policies know without a declaration.
-pub const RESERVED_CLAIMS: [&str; 6] = [
+pub const RESERVED_CLAIMS: [&str; 7] = [
     "sub",
     "client_id",
     "actor_sub",
     "scopes",
     "proof",
     "delegated",
+    "content",
 ];

@@ -44,6 +44,7 @@ impl Verified {
             skill,
             principal: &self.principal,
             memo: Some(&self.memo),
+            content: None,
         }
     }
 }

@@ -5,9 +5,10 @@ use super::relate::Related;
 use super::skill::{Circumstances, resolve};
 use super::webhook::{screen, sets_webhook};
 use super::{Recorder, Rejection};
+use crate::a2a::content::Content;
 use crate::a2a::{Fault, Operation};
 use crate::config::snapshot::Agent;
-use crate::policy::{Asked, AskedSkill, Decision, Effect, PolicySet, decide};
+use crate::policy::{Asked, AskedSkill, Decision, Effect, PolicySet, Question, decide};
 
 /// Decides, and keeps the decision in the recorder.
 pub(super) fn judge(
@@ -39,7 +40,12 @@ pub(super) fn judge(
         },
     };
     let asked = operation.map_or(Asked::Backend, Asked::Operation);
-    let question = asking.verified.asks(agent.index, asked, asked_skill);
+    // Of the bytes that were judged: what is put in later is ours.
+    let content = call.map(|call| Content::of(call, asking.body));
+    let question = Question {
+        content: content.as_ref(),
+        ..asking.verified.asks(agent.index, asked, asked_skill)
+    };
     let policies = &recorder.live.snapshot.policy;
     let decision = decide(policies, &question);
     let decision = match call.is_some_and(|call| call.inline_push) {

@@ -1,7 +1,9 @@
 //! From policy files to a [`PolicySet`], with everything that is wrong with them.
 
+use super::content;
 use super::document::{POLICY, RULE, SCOPE};
 use super::index::{Body, Operations, PolicySet, Rule, RuleIssuers, Scope};
+use super::limits::Limits;
 use super::matchers::{self, Place};
 use super::names::{self, Names, World};
 use super::shadow::{self, Shadow};
@@ -26,6 +28,7 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
         followed: Vec::new(),
         shadows: Vec::new(),
         webhooks: Webhooks::default(),
+        limits: Limits::default(),
     };
     for (document, walker) in documents.iter().zip(&walkers) {
         compiler.file(&document.file, &walker.root());
@@ -35,7 +38,7 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
     }
     let rules = compiler.rules;
     let webhooks = compiler.webhooks;
-    let shadows = compiler.shadows;
+    let (shadows, limits) = (compiler.shadows, compiler.limits.read);
     drop(compiler.followed);
     let mut problems = Problems::default();
     for walker in walkers {
@@ -44,6 +47,7 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
     let skills: Vec<&[Box<str>]> = world.agents.iter().map(|a| a.skills).collect();
     let policies = PolicySet::new(rules, &skills, world.issuers.len());
     let policies = policies.with_webhooks(webhooks).with_shadows(shadows);
+    let policies = policies.with_limits(limits);
     (policies, problems)
 }
 
@@ -57,6 +61,7 @@ struct Compiler<'w, 'd> {
     followed: Vec<(Value<'w, 'd>, Option<Vec<usize>>, Operations)>,
     shadows: Vec<Shadow>,
     webhooks: Webhooks,
+    limits: Limits<'d>,
 }
 
 impl<'w, 'd> Compiler<'w, 'd> {
@@ -86,6 +91,9 @@ impl<'w, 'd> Compiler<'w, 'd> {
         }
         if let Some(value) = fields.get("webhooks") {
             self.webhooks.read(&value, &self.names);
+        }
+        if let Some(value) = fields.get("limits") {
+            self.limits.read(file, &value, &self.names);
         }
     }
 
@@ -122,6 +130,7 @@ impl<'w, 'd> Compiler<'w, 'd> {
             let followed = (place, scope.agents.clone(), scope.operations);
             self.followed.push(followed);
         }
+        content::check_scope(fields, scope.operations);
         let body = if allows {
             self.allow(fields, grant, &issuers)
         } else {

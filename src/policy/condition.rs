@@ -4,6 +4,7 @@
 //! nothing here turns an unknown into a false early (PR-5): what an unknown means is up to the
 //! rule. Nothing is converted (PR-4) and everything is compared byte for byte (PR-6).
 
+use super::content::ContentTest;
 use super::decision::why;
 use super::index::RuleIssuers;
 use crate::identity::issuer::ClaimKind;
@@ -21,6 +22,17 @@ pub enum Tri {
     Unknown,
 }
 
+impl Tri {
+    /// Both together: false beats unknown, unknown beats true.
+    pub(super) fn and(self, other: Tri) -> Tri {
+        match (self, other) {
+            (Tri::False, _) | (_, Tri::False) => Tri::False,
+            (Tri::Unknown, _) | (_, Tri::Unknown) => Tri::Unknown,
+            (Tri::True, Tri::True) => Tri::True,
+        }
+    }
+}
+
 impl From<bool> for Tri {
     fn from(value: bool) -> Tri {
         if value { Tri::True } else { Tri::False }
@@ -34,6 +46,8 @@ pub(super) enum Why {
     Null,
     WrongType,
     ValueDiffers,
+    Oversize,
+    Ambiguous,
 }
 
 impl Why {
@@ -44,12 +58,20 @@ impl Why {
             Why::Null => why::NULL,
             Why::WrongType => why::WRONG_TYPE,
             Why::ValueDiffers => why::VALUE_DIFFERS,
+            Why::Oversize => why::OVERSIZE,
+            Why::Ambiguous => why::AMBIGUOUS,
         }
     }
 }
 
-/// Tests on different claims, all of which must hold. Without one it holds always.
-pub(super) type Condition = Box<[Test]>;
+/// Tests, all of which must hold. Without one it holds always.
+#[derive(Debug, Default)]
+pub(super) struct Condition {
+    /// On different claims: what depends on the token alone.
+    pub(super) claims: Box<[Test]>,
+    /// On the content of the message.
+    pub(super) content: Box<[ContentTest]>,
+}
 
 /// One matcher on one claim.
 #[derive(Debug)]
@@ -165,7 +187,7 @@ impl Party {
 
 /// What stands under a claim (PR-2).
 #[derive(Clone, Copy)]
-enum Found<'p> {
+pub(super) enum Found<'p> {
     Text(&'p str),
     Number(f64),
     Boolean(bool),
@@ -211,7 +233,7 @@ impl Test {
             let exists = !matches!(found, Found::Missing | Found::Null);
             return (Tri::from(exists == wanted), why);
         }
-        match self.compare(found) {
+        match self.matcher.compare(found) {
             Some(holds) => (Tri::from(holds), why),
             None if self.missing_is_false && why == Why::Missing => (Tri::False, why),
             // A value that the matcher cannot compare is of another type than was declared.
@@ -240,8 +262,30 @@ impl Test {
         }
     }
 
+    /// The claim that an explanation names.
+    pub(super) fn told(&self, party: Party) -> Arc<str> {
+        match (&self.source, party) {
+            (Source::Reserved(Reserved::Subject), Party::Actor) => "actor_sub".into(),
+            (Source::Reserved(_) | Source::Declared(_), Party::Subject | Party::Actor) => {
+                Arc::clone(&self.claim)
+            }
+        }
+    }
+
+    /// Whether a token of one of `issuers` can have this claim.
+    pub(super) fn uses(&self, issuer: usize, issuers: &RuleIssuers) -> Option<usize> {
+        match &self.source {
+            Source::Declared(by_issuer) if issuers.contains(issuer) => {
+                by_issuer.get(issuer).copied().flatten()
+            }
+            Source::Declared(_) | Source::Reserved(_) => None,
+        }
+    }
+}
+
+impl Matcher {
     /// `None` when there is nothing that can be compared.
-    fn compare(&self, found: Found<'_>) -> Option<bool> {
+    pub(super) fn compare(&self, found: Found<'_>) -> Option<bool> {
         let number = match found {
             // A number that is none compares with nothing.
             Found::Number(n) if !n.is_nan() => Some(n),
@@ -255,7 +299,7 @@ impl Test {
             Found::Texts(texts) => Some(texts),
             _ => None,
         };
-        match &self.matcher {
+        match self {
             Matcher::EqualsText(wanted) => text.map(|t| *t == **wanted),
             // Both are exact: a policy's number is within the integers of a double.
             #[allow(clippy::float_cmp)]
@@ -275,26 +319,6 @@ impl Test {
             Matcher::Less(bound) => number.map(|n| n < *bound),
             Matcher::LessOrEqual(bound) => number.map(|n| n <= *bound),
             Matcher::Between(low, high) => number.map(|n| *low <= n && n <= *high),
-        }
-    }
-
-    /// The claim that an explanation names.
-    pub(super) fn told(&self, party: Party) -> Arc<str> {
-        match (&self.source, party) {
-            (Source::Reserved(Reserved::Subject), Party::Actor) => "actor_sub".into(),
-            (Source::Reserved(_) | Source::Declared(_), Party::Subject | Party::Actor) => {
-                Arc::clone(&self.claim)
-            }
-        }
-    }
-
-    /// Whether a token of one of `issuers` can have this claim.
-    pub(super) fn uses(&self, issuer: usize, issuers: &RuleIssuers) -> Option<usize> {
-        match &self.source {
-            Source::Declared(by_issuer) if issuers.contains(issuer) => {
-                by_issuer.get(issuer).copied().flatten()
-            }
-            Source::Declared(_) | Source::Reserved(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! [`decide()`]: the answer to a [`Question`].
 
-use super::condition::{Condition, Party, Test, Tri, evaluate, failing};
+use super::condition::{Condition, Party, Tri, evaluate, failing};
+use super::content::{self, Seen};
 use super::decision::{Decision, Effect, Near, why};
 use super::index::{
     AgentRules, BACKEND_SLOT, Body, PolicySet, Rule, SLOTS, SkillNumber, Slot, is_message, slot_of,
@@ -8,6 +9,7 @@ use super::index::{
 use super::memo::Memo;
 use super::shadow::{RuleResult, ShadowResult};
 use crate::a2a::Operation;
+use crate::a2a::content::Content;
 use crate::identity::Principal;
 use crate::identity::issuer::Grant;
 use std::sync::Arc;
@@ -27,6 +29,9 @@ pub struct Question<'a> {
     /// What rules were found to say about that caller's token under this generation; `None`: each
     /// is evaluated now.
     pub memo: Option<&'a Memo>,
+    /// What the message says, made when a rule looks at it; `None`: there is no message, so that
+    /// every condition on its content misses its value.
+    pub content: Option<&'a Content<'a>>,
 }
 
 /// The operation that is asked for.
@@ -74,6 +79,7 @@ pub fn decide(policies: &PolicySet, question: &Question<'_>) -> Decision {
         principal: question.principal,
         memo: question.memo,
         party: *party,
+        seen: question.content.map_or(Seen::Nothing, Seen::Content),
     };
     let parties = parties(question.principal).iter().map(call);
     let decision = in_force(parties.clone());
@@ -178,6 +184,7 @@ pub fn may_ever(
             principal,
             memo,
             party: *party,
+            seen: Seen::Any,
         };
         // Allows first: a caller whom no rule allows anything is what this is asked for.
         let mut calls = parties(principal).iter().map(call);
@@ -287,6 +294,7 @@ struct Call<'a> {
     principal: &'a Principal,
     memo: Option<&'a Memo>,
     party: Party,
+    seen: Seen<'a>,
 }
 
 impl<'a> Call<'a> {
@@ -304,9 +312,22 @@ impl<'a> Call<'a> {
             .filter_map(move |i| Some((*i, rules.get(*i)?)))
     }
 
-    /// What the condition of the rule at a position comes to.
-    fn comes_to(&self, position: usize, condition: &Condition) -> Tri {
-        let evaluated = || evaluate(condition, self.principal, self.party);
+    /// What the condition of the rule at a position comes to; `hoped` is what its part about the
+    /// content is taken for where any message will do.
+    fn comes_to(&self, position: usize, condition: &Condition, hoped: Tri) -> Tri {
+        let claims = self.claims_come_to(position, condition);
+        if condition.content.is_empty() || claims == Tri::False {
+            return claims;
+        }
+        claims.and(match self.seen {
+            Seen::Any => hoped,
+            Seen::Nothing | Seen::Content(_) => content::evaluate(&condition.content, self.seen),
+        })
+    }
+
+    /// The part that depends on the token alone, and is remembered with it.
+    fn claims_come_to(&self, position: usize, condition: &Condition) -> Tri {
+        let evaluated = || evaluate(&condition.claims, self.principal, self.party);
         let rules = self.policies.rules.len();
         // The parties' results are kept apart: the actor's stand behind the subject's.
         let at = match self.party {
@@ -348,9 +369,9 @@ impl<'a> Call<'a> {
         }
         match &rule.body {
             Body::Allow { grant, .. } if !self.has(*grant) => RuleResult::NoMatch,
-            Body::Allow { require, .. } => self.comes_to(position, require).into(),
-            Body::DenyWhen(condition) => self.comes_to(position, condition).into(),
-            Body::DenyUnless(condition) => match self.comes_to(position, condition) {
+            Body::Allow { require, .. } => self.comes_to(position, require, Tri::True).into(),
+            Body::DenyWhen(condition) => self.comes_to(position, condition, Tri::False).into(),
+            Body::DenyUnless(condition) => match self.comes_to(position, condition, Tri::True) {
                 Tri::True => RuleResult::NoMatch,
                 Tri::False => RuleResult::Match,
                 Tri::Unknown => RuleResult::Unknown,
@@ -372,28 +393,47 @@ impl<'a> Call<'a> {
 
     /// What made a deny fire; `None` when it always does.
     fn why_firing(&self, rule: &Rule) -> Option<Near> {
-        let condition = rule.body.condition();
-        let mut open = failing(condition, self.principal, self.party);
-        let near = |(test, party, why): (&Test, Party, &'static str)| Near {
-            rule: Arc::clone(&rule.id),
-            claim: Some(test.told(party)),
-            why,
-        };
         match &rule.body {
             Body::Allow { .. } | Body::DenyAlways => None,
-            Body::DenyUnless(_) => {
-                let (test, party, why) = open.next()?;
-                Some(near((test, party, why.code())))
-            }
+            Body::DenyUnless(_) => self.first_failing(rule),
             // Not false, so that each test is true or unknown.
-            Body::DenyWhen(_) => match open.next() {
-                Some((test, party, why)) => Some(near((test, party, why.code()))),
-                None => {
-                    let party = self.party.within(condition);
-                    Some(near((condition.first()?, party, why::VALUE_MATCHES)))
-                }
-            },
+            Body::DenyWhen(_) => self.first_failing(rule).or_else(|| {
+                let claims = rule.body.claims();
+                let claim = claims
+                    .first()
+                    .map(|test| test.told(self.party.within(claims)));
+                let content = match claim {
+                    Some(_) => None,
+                    None => rule
+                        .body
+                        .content()
+                        .first()
+                        .map(|test| Arc::clone(&test.path)),
+                };
+                Some(Near {
+                    rule: Arc::clone(&rule.id),
+                    claim,
+                    content,
+                    why: why::VALUE_MATCHES,
+                })
+            }),
         }
+    }
+
+    /// The first test of a rule that is not true: of the claims, then of the content.
+    fn first_failing(&self, rule: &Rule) -> Option<Near> {
+        let near = |claim, content, why| Near {
+            rule: Arc::clone(&rule.id),
+            claim,
+            content,
+            why,
+        };
+        let mut claims = failing(rule.body.claims(), self.principal, self.party);
+        if let Some((test, party, why)) = claims.next() {
+            return Some(near(Some(test.told(party)), None, why.code()));
+        }
+        let (test, why) = content::failing(rule.body.content(), self.seen).next()?;
+        Some(near(None, Some(Arc::clone(&test.path)), why.code()))
     }
 
     /// The allow that fails on the least, and what it fails on.
@@ -423,27 +463,25 @@ impl<'a> Call<'a> {
             skill: !skill,
             issuer: !rule.issuers.contains(self.principal.issuer_index),
             grant: !self.has(*grant),
-            claims: failing(require, self.principal, self.party).count(),
+            tests: failing(&require.claims, self.principal, self.party).count()
+                + content::failing(&require.content, self.seen).count(),
         }
     }
 
     fn missed(&self, distance: Distance, rule: &Rule) -> Option<Near> {
-        let near = |claim, why| Near {
+        let near = |why| Near {
             rule: Arc::clone(&rule.id),
-            claim,
+            claim: None,
+            content: None,
             why,
         };
         let unknown = matches!(self.skill, SkillNumber::Unknown);
         Some(match distance {
-            Distance { skill: true, .. } if unknown => near(None, why::SKILL_UNKNOWN),
-            Distance { skill: true, .. } => near(None, why::SKILL),
-            Distance { issuer: true, .. } => near(None, why::ISSUER),
-            Distance { grant: true, .. } => near(None, why::GRANT),
-            Distance { .. } => {
-                let (test, party, why) =
-                    failing(rule.body.condition(), self.principal, self.party).next()?;
-                near(Some(test.told(party)), why.code())
-            }
+            Distance { skill: true, .. } if unknown => near(why::SKILL_UNKNOWN),
+            Distance { skill: true, .. } => near(why::SKILL),
+            Distance { issuer: true, .. } => near(why::ISSUER),
+            Distance { grant: true, .. } => near(why::GRANT),
+            Distance { .. } => return self.first_failing(rule),
         })
     }
 }
@@ -454,5 +492,5 @@ struct Distance {
     skill: bool,
     issuer: bool,
     grant: bool,
-    claims: usize,
+    tests: usize,
 }

@@ -36,6 +36,8 @@ pub struct Near {
     pub rule: Arc<str>,
     /// The claim that it failed on.
     pub claim: Option<Arc<str>>,
+    /// The path in the message that it failed on; never what stands there.
+    pub content: Option<Arc<str>>,
     /// How: one of [`why`].
     pub why: &'static str,
 }
@@ -52,6 +54,10 @@ pub mod why {
     pub const VALUE_DIFFERS: &str = "value_differs";
     /// The claim has the value that a deny names.
     pub const VALUE_MATCHES: &str = "value_matches";
+    /// The request is larger, or has more values, than is kept for conditions on its content.
+    pub const OVERSIZE: &str = "oversize";
+    /// What the condition looks at could be read in two ways.
+    pub const AMBIGUOUS: &str = "ambiguous";
     /// The token does not reach far enough.
     pub const GRANT: &str = "grant";
     /// The rule is about other skills.
@@ -85,7 +91,9 @@ impl Decision {
     /// no value.
     pub fn result(&self) -> RuleResult {
         match self.near.as_ref().map(|near| near.why) {
-            Some(why::MISSING | why::NULL | why::WRONG_TYPE) => RuleResult::Unknown,
+            Some(why::MISSING | why::NULL | why::WRONG_TYPE | why::OVERSIZE | why::AMBIGUOUS) => {
+                RuleResult::Unknown
+            }
             Some(_) | None => RuleResult::Match,
         }
     }

@@ -3,12 +3,20 @@
 //! The walker refuses what is not here, and `policy.schema.json` is made from here. Names under
 //! `later` are refused with a way out, never ignored: a narrowing that is ignored widens.
 
-use crate::source::shape::{Fields, Shape, optional, required};
+use crate::source::shape::{Field, Fields, Shape, optional, required};
 
 const TEXTS: Shape = Shape::List(&Shape::Text);
 const ANY_OR_TEXTS: Shape = Shape::Either(&[Shape::Word(&["any"]), TEXTS]);
-const CONDITION: Shape = Shape::Named(&Shape::Object(&MATCHER));
+const CONTENTS: Shape = Shape::List(&Shape::Object(&CONTENT));
+/// What may stand in a condition beside claims.
+static BESIDE_CLAIMS: [Field; 1] = [optional(
+    "content",
+    CONTENTS,
+    "what the message must say, beside what the claims must be; only in rules about messages",
+)];
+const CONDITION: Shape = Shape::NamedWith(&Shape::Object(&MATCHER), &BESIDE_CLAIMS);
 const NUMBER: Shape = Shape::Number;
+const VALUE_MATCHER: Shape = Shape::Object(&MATCHER);
 
 /// The whole file.
 pub static POLICY: Fields = Fields {
@@ -31,14 +39,13 @@ pub static POLICY: Fields = Fields {
             Shape::Object(&WEBHOOKS),
             "where agents may be told to deliver push notifications; where no policy has it, these are refused for everybody",
         ),
-    ],
-    later: &[
-        (
+        optional(
             "limits",
-            "remove it; limits of one agent are under `agents[].limits` of the gateway file",
+            Shape::List(&Shape::Object(&LIMIT)),
+            "how much callers may ask for; read and checked, and not enforced by this version, which `check` and the start say",
         ),
-        ("tests", "remove it; try the policy with real tokens"),
     ],
+    later: &[("tests", "remove it; try the policy with real tokens")],
 };
 
 /// One of `rules`.
@@ -134,6 +141,61 @@ pub static WEBHOOKS: Fields = Fields {
         Shape::List(&Shape::Object(&WEBHOOK)),
         "the hosts; what is not listed is refused",
     )],
+    later: &[],
+};
+
+/// One of `limits`.
+pub static LIMIT: Fields = Fields {
+    title: "limit",
+    doc: "How much one caller, client or agent may ask for: `requests`, `streams`, or both.",
+    fields: &[
+        required(
+            "agents",
+            ANY_OR_TEXTS,
+            "names of agents, or `any`; each agent counts by itself",
+        ),
+        required(
+            "per",
+            Shape::Word(&["caller", "client", "agent"]),
+            "whose calls count together: those of one caller, of one client of an issuer, or all to the agent",
+        ),
+        optional("requests", Shape::Text, "how many in which time: `60/1m`"),
+        optional(
+            "streams",
+            Shape::Integer(1, 1_000_000),
+            "how many event streams at once",
+        ),
+    ],
+    later: &[],
+};
+
+/// One of `content`.
+pub static CONTENT: Fields = Fields {
+    title: "content",
+    doc: "What stands at a path in a message: exactly one of `one`, `each` and `some`, with one matcher. Without a value there, with one of another type, or when the request cannot be read in one way, it is unknown.",
+    fields: &[
+        required(
+            "path",
+            Shape::Text,
+            "JSONPath into the parameters of the send in the JSON form of 1.0, whatever the call's binding and version: names, indexes and `[*]`, such as `$.message.parts[*].data.repo`",
+        ),
+        optional(
+            "one",
+            VALUE_MATCHER,
+            "there is exactly one value, and it fits",
+        ),
+        optional(
+            "each",
+            VALUE_MATCHER,
+            "there is at least one value, and all fit",
+        ),
+        optional("some", VALUE_MATCHER, "at least one value fits"),
+        optional(
+            "if_missing",
+            Shape::Word(&["no_match"]),
+            "in `when`: a message without a value at the path does not fire the rule; null and wrong types still do",
+        ),
+    ],
     later: &[],
 };
 

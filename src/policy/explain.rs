@@ -25,6 +25,20 @@ pub fn explain(decision: &Decision) -> String {
 }
 
 fn cause(near: &Near) -> String {
+    if let Some(path) = &near.content {
+        return match near.why {
+            why::MISSING => format!("the message has no value at `{path}`"),
+            why::NULL => format!("the message has null at `{path}`"),
+            why::WRONG_TYPE => {
+                format!("the message has a value of another type at `{path}`")
+            }
+            why::VALUE_DIFFERS => format!("the message has another value at `{path}`"),
+            why::VALUE_MATCHES => format!("the message has the value that it names at `{path}`"),
+            why::OVERSIZE => format!("the request is too large to look for `{path}` in it"),
+            why::AMBIGUOUS => format!("what the message has at `{path}` can be read in two ways"),
+            other => other.to_owned(),
+        };
+    }
     let claim = near.claim.as_deref().unwrap_or("?");
     match near.why {
         why::MISSING => format!("the token has no claim `{claim}`"),
@@ -52,6 +66,7 @@ mod tests {
             Some(Near {
                 rule: "reviewers".into(),
                 claim: claim.map(Into::into),
+                content: None,
                 why,
             })
         };
@@ -84,6 +99,19 @@ mod tests {
             (
                 refused(Some("closed"), Decision::DENY_RULE, None),
                 "rule `closed` denies it, always",
+            ),
+            (
+                refused(
+                    None,
+                    Decision::NO_RULE,
+                    Some(Near {
+                        rule: "sandbox".into(),
+                        claim: None,
+                        content: Some("$.message.a".into()),
+                        why: why::OVERSIZE,
+                    }),
+                ),
+                "no rule allows it; nearest is `sandbox`, but the request is too large to look for `$.message.a` in it",
             ),
             (
                 Decision {

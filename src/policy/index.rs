@@ -4,7 +4,9 @@
 //! beside them, so a decision looks at the rules that concern the call and at no others.
 
 use super::condition::{Condition, Test};
+use super::content::ContentTest;
 use super::decision::Effect;
+use super::limits::Limit;
 use super::shadow::Shadow;
 use super::webhooks::Webhooks;
 use crate::a2a::Operation;
@@ -23,6 +25,7 @@ pub struct PolicySet {
     webhooks: Webhooks,
     /// Rules in shadow mode, in the order of their ids.
     shadows: Box<[Shadow]>,
+    limits: Box<[Limit]>,
 }
 
 /// One compiled rule.
@@ -94,12 +97,20 @@ impl Body {
         }
     }
 
-    pub(super) fn condition(&self) -> &[Test] {
+    pub(super) fn condition(&self) -> Option<&Condition> {
         match self {
-            Body::Allow { require, .. } => require,
-            Body::DenyWhen(condition) | Body::DenyUnless(condition) => condition,
-            Body::DenyAlways => &[],
+            Body::Allow { require, .. } => Some(require),
+            Body::DenyWhen(condition) | Body::DenyUnless(condition) => Some(condition),
+            Body::DenyAlways => None,
         }
+    }
+
+    pub(super) fn claims(&self) -> &[Test] {
+        self.condition().map_or(&[], |condition| &condition.claims)
+    }
+
+    pub(super) fn content(&self) -> &[ContentTest] {
+        self.condition().map_or(&[], |condition| &condition.content)
     }
 }
 
@@ -127,6 +138,11 @@ impl Operations {
 
     pub(super) fn meets(self, other: Operations) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Whether there are any, all of which are in `others`.
+    pub(super) fn within(self, others: Operations) -> bool {
+        self.0 != 0 && self.0 & !others.0 == 0
     }
 
     pub(super) fn slots(self) -> impl Iterator<Item = usize> {
@@ -264,6 +280,7 @@ impl PolicySet {
             rules: rules.into(),
             webhooks: Webhooks::default(),
             shadows: Box::default(),
+            limits: Box::default(),
         }
     }
 
@@ -273,6 +290,18 @@ impl PolicySet {
             shadows: shadows.into(),
             ..self
         }
+    }
+
+    pub(super) fn with_limits(self, limits: Vec<Limit>) -> PolicySet {
+        PolicySet {
+            limits: limits.into(),
+            ..self
+        }
+    }
+
+    /// How much callers may ask for, in the order of the files.
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
     }
 
     /// The rules in shadow mode.
@@ -304,7 +333,7 @@ impl PolicySet {
 
 fn claims_of(rules: &[&Rule], issuer: usize) -> Box<[usize]> {
     let uses = |rule: &&Rule| {
-        let tests = rule.body.condition().iter();
+        let tests = rule.body.claims().iter();
         tests
             .filter_map(|t| t.uses(issuer, &rule.issuers))
             .collect::<Vec<_>>()

@@ -1,6 +1,7 @@
 //! Reading conditions: claims by name, each with exactly one matcher that fits its type.
 
 use super::condition::{Condition, Glob, Matcher, Reserved, Source, Test};
+use super::content;
 use super::document::MATCHER;
 use super::index::RuleIssuers;
 use super::names::{Names, type_name};
@@ -20,7 +21,10 @@ pub(super) enum Place {
 
 /// Largest number of which every integer up to it is exact in a double: beyond it, different
 /// numbers in tokens would be equal here.
-const EXACT: f64 = 9_007_199_254_740_991.0;
+pub(super) const EXACT: f64 = 9_007_199_254_740_991.0;
+
+/// Beside claims, in a condition: what the message must say.
+pub(super) const CONTENT: &str = "content";
 
 const PROOFS: [&str; 3] = ["none", "mtls", "dpop"];
 
@@ -31,21 +35,20 @@ pub(super) fn read(
     names: &Names<'_>,
     issuers: &RuleIssuers,
 ) -> Condition {
-    let mut tests = Vec::new();
+    let (mut tests, mut of_content) = (Vec::new(), Vec::new());
     for (claim, entry) in value.entries().unwrap_or_default() {
-        if claim.name == "content" {
-            entry.error(
-                codes::NOT_AVAILABLE,
-                "`content` conditions are not available in this version",
-                "deny these calls with `always: true`, or decide to let them pass and remove the rule",
-            );
+        if claim.name == CONTENT {
+            of_content = content::each(&entry, place);
             continue;
         }
         warn_not_ascii(&entry, &claim.name);
         let resolved = names.claim(&entry, &claim.name, issuers);
         tests.extend(one(&entry, &claim.name, place, resolved));
     }
-    tests.into()
+    Condition {
+        claims: tests.into(),
+        content: of_content.into(),
+    }
 }
 
 fn one(
@@ -125,11 +128,11 @@ fn one(
     })
 }
 
-fn if_missing_fits(value: &Value<'_, '_>, matcher: &str, place: Place) -> bool {
+pub(super) fn if_missing_fits(value: &Value<'_, '_>, matcher: &str, place: Place) -> bool {
     let why = match place {
         Place::When if matcher == "exists" => "`exists` is never in doubt",
         Place::When => return true,
-        Place::Require | Place::Unless => "a missing claim never meets this condition anyway",
+        Place::Require | Place::Unless => "what is missing never meets this condition anyway",
     };
     value.error(
         codes::RULE_CONDITION,
@@ -139,7 +142,7 @@ fn if_missing_fits(value: &Value<'_, '_>, matcher: &str, place: Place) -> bool {
     false
 }
 
-fn unknown_matcher(value: &Value<'_, '_>, name: &str) {
+pub(super) fn unknown_matcher(value: &Value<'_, '_>, name: &str) {
     let negated = name.starts_with("not") || name.starts_with('!');
     if negated || ["ne", "neq", "none_of", "excludes"].contains(&name) {
         value.error(
@@ -183,7 +186,12 @@ fn unknown_matcher(value: &Value<'_, '_>, name: &str) {
 }
 
 /// A matcher with its operands, when both fit the claim's type.
-fn matcher(name: &str, value: &Value<'_, '_>, kind: ClaimKind, proof: bool) -> Option<Matcher> {
+pub(super) fn matcher(
+    name: &str,
+    value: &Value<'_, '_>,
+    kind: ClaimKind,
+    proof: bool,
+) -> Option<Matcher> {
     use ClaimKind as K;
     let array = matches!(kind, K::StringArray | K::SpaceString);
     match (name, kind) {

@@ -6,11 +6,13 @@
 
 pub mod compile;
 mod condition;
+mod content;
 pub mod decide;
 pub mod decision;
 pub mod document;
 pub mod explain;
 pub mod index;
+pub mod limits;
 mod matchers;
 pub mod memo;
 pub mod names;

@@ -244,10 +244,20 @@ codes! {
     /// A rule in shadow mode whose time is over: an error of `check`. At start and reload it stays
     /// shadow, and the gateway alerts.
     SHADOW_EXPIRED = "PC223";
+    /// A condition on the content of messages that cannot stand here, or lacks something.
+    CONTENT = "PC224";
+    /// Not a path to values of a message.
+    CONTENT_PATH = "PC225";
+    /// A limit that says nothing, says it twice, or is no number of requests in a time.
+    BAD_LIMIT = "PC226";
     /// Warning: a deny that fires on tokens without the claim.
     UNGUARDED_WHEN = "PC230";
     /// Warning: messages are allowed, and nobody may follow up the task.
     NO_FOLLOW_UP = "PC231";
     /// Warning: text that may look like other text (PR-6).
     NOT_ASCII = "PC232";
+    /// Warning: a condition that a caller lifts, or meets, by saying more than it must.
+    LOOSE_QUANTIFIER = "PC233";
+    /// Warning: limits are read and checked, and not enforced by this version.
+    LIMITS_NOT_ENFORCED = "PC234";
 }

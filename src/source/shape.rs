@@ -55,6 +55,8 @@ pub enum Shape {
     List(&'static Shape),
     /// A mapping from names that the operator chooses.
     Named(&'static Shape),
+    /// The same, but for these fields, which have a meaning of their own.
+    NamedWith(&'static Shape, &'static [Field]),
     /// A mapping with declared fields.
     Object(&'static Fields),
     /// Any of these.
@@ -107,15 +109,7 @@ impl Fields {
     fn object(&self, definitions: &mut Map<String, Value>) -> Value {
         let mut properties = Map::new();
         for field in self.fields {
-            let mut schema = field.shape.json_schema(definitions);
-            if let Value::Object(members) = &mut schema {
-                // Draft-07 ignores what stands beside `$ref`, so the reference moves inside.
-                if let Some(reference) = members.remove("$ref") {
-                    members.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
-                }
-                members.insert("description".to_owned(), json!(field.doc));
-            }
-            properties.insert(field.name.to_owned(), schema);
+            properties.insert(field.name.to_owned(), field.json_schema(definitions));
         }
         let required: Vec<&str> = self
             .fields
@@ -132,6 +126,20 @@ impl Fields {
         }
         schema.insert("additionalProperties".to_owned(), json!(false));
         Value::Object(schema)
+    }
+}
+
+impl Field {
+    fn json_schema(&self, definitions: &mut Map<String, Value>) -> Value {
+        let mut schema = self.shape.json_schema(definitions);
+        if let Value::Object(members) = &mut schema {
+            // Draft-07 ignores what stands beside `$ref`, so the reference moves inside.
+            if let Some(reference) = members.remove("$ref") {
+                members.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+            }
+            members.insert("description".to_owned(), json!(self.doc));
+        }
+        schema
     }
 }
 
@@ -158,6 +166,13 @@ impl Shape {
             }
             Shape::Named(value) => {
                 json!({"type": "object", "additionalProperties": value.json_schema(definitions)})
+            }
+            Shape::NamedWith(value, fields) => {
+                let value = value.json_schema(definitions);
+                let fields = fields.iter();
+                let fields = fields.map(|f| (f.name.to_owned(), f.json_schema(definitions)));
+                let fields: Map<String, Value> = fields.collect();
+                json!({"type": "object", "properties": fields, "additionalProperties": value})
             }
             Shape::Object(fields) => {
                 if !definitions.contains_key(fields.title) {

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod cases;
+mod content;
 mod files;
 mod matchers;
 mod properties;
 mod reference;
 mod shadow;
+mod trap;
 mod webhooks;
 
 pub(crate) use files::{two_policies_of_one_name, wrong_policies};
@@ -173,6 +175,7 @@ fn message<'a>(agent: usize, skill: &'a str, principal: &'a Principal) -> Questi
         skill: AskedSkill::Known(skill),
         principal,
         memo: None,
+        content: None,
     }
 }
 

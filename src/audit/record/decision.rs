@@ -37,6 +37,9 @@ pub struct Near<'a> {
     /// The claim that it failed on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<&'a str>,
+    /// The path in the message that it failed on; never what stands there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<&'a str>,
     /// How: `missing`, `null`, `wrong_type`, `value_differs`, or another code of the closed set.
     pub why: &'a str,
 }
@@ -51,6 +54,7 @@ impl<'a> Decision<'a> {
             near: decision.near.as_ref().map(|near| Near {
                 rule: &near.rule,
                 claim: near.claim.as_deref(),
+                content: near.content.as_deref(),
                 why: near.why,
             }),
             shadow: Shadows(&decision.shadow),

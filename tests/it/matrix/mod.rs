@@ -7,6 +7,7 @@
 
 mod agent;
 mod client;
+mod content;
 mod proto;
 mod requests;
 mod splices;
@@ -65,6 +66,11 @@ impl Stand {
 
     /// With a gateway file that is changed by `edit`.
     async fn with(edit: impl Fn(String) -> String) -> Stand {
+        Stand::under(POLICY, edit).await
+    }
+
+    /// The same with another policy.
+    async fn under(policy: &str, edit: impl Fn(String) -> String) -> Stand {
         let agent = Polyglot::start().await;
         let issuer = Issuer::new(DevAlgorithm::Es256);
         let entry = issuer.yaml_entry(
@@ -93,7 +99,7 @@ policies: {{files: [policy.yaml]}}
 audit: {{journal: {{dir: journal}}}}
 "
         );
-        let files = [("policy.yaml", POLICY), ("corp.jwks.json", &issuer.jwks())];
+        let files = [("policy.yaml", policy), ("corp.jwks.json", &issuer.jwks())];
         let setup = Setup {
             yaml: &edit(yaml),
             files: &files,

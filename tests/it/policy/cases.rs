@@ -103,6 +103,7 @@ fn question<'a>(site: &Site, node: &'a Node, principal: &'a Principal) -> Questi
         },
         principal,
         memo: None,
+        content: None,
     }
 }
 

@@ -145,6 +145,7 @@ fn the_mesh_keeps_its_surfaces_apart() {
             skill: AskedSkill::Unknown,
             principal: caller,
             memo: None,
+            content: None,
         };
         let decision = policy::decide(&loaded.snapshot.policy, &question);
         (decision.rule, decision.near.map(|near| near.why))

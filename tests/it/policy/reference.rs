@@ -7,6 +7,7 @@ use portcullis::identity::issuer::Grant;
 use portcullis::identity::{ClaimState, ClaimValue, Principal};
 use portcullis::policy::{Asked, AskedSkill, Question};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// A claim, a matcher as written, and what it says of a value.
@@ -57,6 +58,54 @@ fn array(value: &ClaimValue) -> Option<Vec<&str>> {
     }
 }
 
+/// A matcher on the values in a message, as written, and what it says of one.
+type ContentMatcher = (&'static str, fn(&Value) -> Option<bool>);
+
+const CONTENTS: [ContentMatcher; 3] = [
+    ("matches: \"sandbox/*\"", |v| {
+        let rest = v.as_str()?.strip_prefix("sandbox/");
+        Some(rest.is_some_and(|rest| !rest.contains('/')))
+    }),
+    ("equals: prod", |v| Some(v.as_str()? == "prod")),
+    ("gte: 3", |v| Some(v.as_f64()? >= 3.0)),
+];
+
+/// `one`, `each` and `some` of what a matcher says of each value.
+fn of_values(quantifier: usize, says: &[Option<bool>]) -> Option<bool> {
+    let all_known = !says.contains(&None);
+    match quantifier {
+        _ if says.is_empty() => None,
+        0 if says.len() > 1 => None,
+        0 | 1 if says.contains(&Some(false)) => Some(false),
+        0 | 1 => all_known.then_some(true),
+        _ if says.contains(&Some(true)) => Some(true),
+        _ => all_known.then_some(false),
+    }
+}
+
+/// The parameters of a send whose parts have these values.
+pub(super) fn saying(values: &[Value]) -> Value {
+    let parts: Vec<_> = values
+        .iter()
+        .map(|v| json!({"data": {"repo": v}}))
+        .collect();
+    json!({"message": {"parts": parts}})
+}
+
+pub(super) fn messages() -> impl Strategy<Value = Vec<Value>> {
+    let value = prop::sample::select(vec![
+        json!("sandbox/a"),
+        json!("sandbox/a/b"),
+        json!("prod"),
+        json!(3),
+        json!(2.5),
+        json!(null),
+        json!(["prod"]),
+        json!(true),
+    ]);
+    prop::collection::vec(value, 0..3)
+}
+
 /// Operations of the naive model: the eleven, and `backend`.
 pub(super) const OPERATIONS: [&str; 12] = [
     "SendMessage",
@@ -94,6 +143,8 @@ pub(super) struct Model {
     issuers: usize,
     /// Positions in [`MATCHERS`], at most one per claim, and whether missing is lifted.
     tests: Vec<(usize, bool)>,
+    /// Quantifier, position in [`CONTENTS`], and whether missing is lifted.
+    pub(super) content: Option<(usize, usize, bool)>,
     pub(super) shadow: bool,
 }
 
@@ -132,8 +183,19 @@ impl Model {
                 return out;
             }
         };
-        if !self.tests.is_empty() {
+        if !self.tests.is_empty() || self.content.is_some() {
             writeln!(out, "    {place}:").unwrap();
+        }
+        if let Some((quantifier, matcher, lifted)) = self.content {
+            let quantifier = ["one", "each", "some"][quantifier];
+            let lift = match lifted && self.guard == Guard::When {
+                true => ", if_missing: no_match",
+                false => "",
+            };
+            let matcher = CONTENTS[matcher].0;
+            let path = "$.message.parts[*].data.repo";
+            let entry = format!("{{path: \"{path}\", {quantifier}: {{{matcher}}}{lift}}}");
+            writeln!(out, "      content: [{entry}]").unwrap();
         }
         for (test, lifted) in &self.tests {
             let (claim, matcher, _) = MATCHERS[*test];
@@ -152,7 +214,13 @@ impl Model {
     }
 
     /// Whether it matches (an allow) or fires (a deny).
-    pub(super) fn applies(&self, site: &Site, call: &CallModel, principal: &Principal) -> bool {
+    pub(super) fn applies(
+        &self,
+        site: &Site,
+        call: &CallModel,
+        principal: &Principal,
+        message: &[Value],
+    ) -> bool {
         let declared = call
             .skill
             .filter(|s| site.agents[call.agent].1.iter().any(|d| **d == **s));
@@ -169,7 +237,7 @@ impl Model {
         if !concerned {
             return false;
         }
-        let outcomes: Vec<Option<bool>> = self
+        let mut outcomes: Vec<Option<bool>> = self
             .tests
             .iter()
             .map(|(test, lifted)| {
@@ -186,6 +254,15 @@ impl Model {
                 }
             })
             .collect();
+        if let Some((quantifier, matcher, lifted)) = self.content {
+            let says: Vec<_> = message.iter().map(CONTENTS[matcher].1).collect();
+            outcomes.push(
+                match says.is_empty() && lifted && self.guard == Guard::When {
+                    true => Some(false),
+                    false => of_values(quantifier, &says),
+                },
+            );
+        }
         let holds = outcomes.iter().all(|o| *o == Some(true));
         let fails = outcomes.contains(&Some(false));
         match self.guard {
@@ -247,6 +324,7 @@ impl CallModel {
             skill: self.skill.map_or(AskedSkill::Unknown, AskedSkill::Known),
             principal,
             memo: None,
+            content: None,
         }
     }
 }
@@ -257,11 +335,12 @@ pub(super) fn allows(
     rules: &[Model],
     call: &CallModel,
     principal: &Principal,
+    message: &[Value],
 ) -> bool {
     let applying: Vec<&Model> = rules
         .iter()
         .filter(|rule| !rule.shadow)
-        .filter(|rule| rule.applies(site, call, principal))
+        .filter(|rule| rule.applies(site, call, principal, message))
         .collect();
     !applying.is_empty() && !applying.iter().any(|rule| rule.is_deny())
 }
@@ -272,12 +351,13 @@ pub(super) fn turning(
     rules: &[Model],
     call: &CallModel,
     principal: &Principal,
+    message: &[Value],
 ) -> Vec<usize> {
-    let now = allows(site, rules, call, principal);
+    let now = allows(site, rules, call, principal, message);
     let turns = |i: &usize| {
         let mut rules = rules.to_vec();
         rules[*i].shadow = false;
-        allows(site, &rules, call, principal) != now
+        allows(site, &rules, call, principal, message) != now
     };
     let shadows = (0..rules.len()).filter(|i| rules[*i].shadow);
     shadows.filter(turns).collect()
@@ -296,8 +376,10 @@ pub(super) fn rule() -> impl Strategy<Value = Model> {
     ];
     let tests = prop::collection::vec((0..MATCHERS.len(), any::<bool>()), 0..3);
     let scope = (0..3usize, 0..6usize, 0..3usize, 0..3usize);
-    (guard, scope, tests, prop::bool::weighted(0.2)).prop_map(
-        |(guard, (agents, operations, skills, issuers), tests, shadow)| {
+    let content = prop::option::of((0..3usize, 0..CONTENTS.len(), any::<bool>()));
+    let shadow = prop::bool::weighted(0.2);
+    (guard, scope, tests, content, shadow).prop_map(
+        |(guard, (agents, operations, skills, issuers), tests, content, shadow)| {
             let mut rule = Model {
                 guard,
                 agents,
@@ -305,6 +387,7 @@ pub(super) fn rule() -> impl Strategy<Value = Model> {
                 skills: skill_of(agents, skills),
                 issuers,
                 tests,
+                content,
                 shadow,
             };
             tidy(&mut rule);
@@ -344,6 +427,10 @@ fn skill_of(agents: usize, i: usize) -> Option<&'static str> {
 fn tidy(rule: &mut Model) {
     if rule.guard == Guard::Always {
         rule.tests.clear();
+        rule.content = None;
+    }
+    if rule.operations.0 != "[messages]" {
+        rule.content = None;
     }
     if rule.tests.is_empty() && matches!(rule.guard, Guard::When | Guard::Unless) {
         rule.tests.push((0, false));
