@@ -7,8 +7,8 @@ use portcullis::a2a::{Binding, Operation, Version};
 use portcullis::audit::chain::Chain;
 use portcullis::audit::record::{
     Actors, Asked, Assurance, Caller, ClaimValue, Claims, Decision, Effect, Grant, Head, Id, Ids,
-    Intent, Proof, Record, Request, Sha256, Shadows, Skill, SkillSource, Source, Surface, Text,
-    Time,
+    Intent, NoClaims, Proof, Record, Request, Sha256, Shadows, Skill, SkillSource, Source, Surface,
+    Text, Time,
 };
 use portcullis::audit::redact::Fingerprint;
 use std::hint::black_box;
@@ -30,7 +30,9 @@ fn bench(c: &mut Criterion) {
         fingerprint: Fingerprint::of(&key, b"header.payload"),
         grant: Grant::Agent,
         proof: Proof::None,
+        scopes: Ids(&[]),
         claims: Claims(&claims),
+        no_claims: NoClaims(&[]),
     };
     let asked = Asked {
         request_id: "01JZZZZZZZZZZZZZZZZZZZZZZZ",

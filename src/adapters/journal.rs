@@ -6,6 +6,7 @@
 
 mod files;
 mod open_calls;
+pub mod read;
 mod recover;
 mod writer;
 

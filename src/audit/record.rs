@@ -15,8 +15,8 @@ pub use label::{
 };
 pub use other::{CardChanged, Checkpoint, ConfigChange, Fetch, Note, Refusals, schema};
 pub use value::{
-    Actors, ClaimValue, Claims, Counts, Id, Ids, Millis, Sha256, Text, Time, event_kind_label,
-    state_label,
+    Actors, ClaimValue, Claims, Counts, Id, Ids, Millis, NoClaims, Sha256, Text, Time,
+    event_kind_label, state_label,
 };
 
 use super::redact::Fingerprint;
@@ -148,7 +148,8 @@ pub struct Asked<'a> {
     /// The push configuration that the call names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push_config_id: Option<Id<'a>>,
-    /// Hosts of the webhooks that the call sets; never more of a webhook than that.
+    /// Hosts of the webhooks that the call sets, each with its port where that is not 443; never
+    /// more of a webhook than that.
     #[serde(skip_serializing_if = "Ids::is_empty")]
     pub webhook_hosts: Ids<'a>,
     /// What was decided.
@@ -254,9 +255,14 @@ pub struct Caller<'a> {
     pub grant: Grant,
     /// What proved that the token is the caller's own.
     pub proof: Proof,
+    /// The pieces of its `scope`; `[]` when there are none.
+    pub scopes: Ids<'a>,
     /// The claims that policy used.
     #[serde(skip_serializing_if = "Claims::is_empty")]
     pub claims: Claims<'a>,
+    /// The claims that policy used and that have no value: `missing`, `null` or `wrong_type`.
+    #[serde(skip_serializing_if = "NoClaims::is_empty")]
+    pub no_claims: NoClaims<'a>,
 }
 
 /// The skill of a message.

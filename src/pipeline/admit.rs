@@ -17,7 +17,7 @@ use crate::a2a::{
 };
 use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
-use crate::policy::webhooks::shown_host;
+use crate::policy::webhooks::shown_place;
 use crate::policy::{Asked, AskedSkill, Decision, decide, may_ever};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -143,7 +143,7 @@ pub async fn admit(recorder: &mut Recorder, asking: Asking<'_>) -> Result<Admiss
     recorder.webhook_hosts = call
         .push_urls
         .iter()
-        .filter_map(|url| shown_host(url).map(Box::from))
+        .filter_map(|url| shown_place(url))
         .collect();
     let declared = (
         extensions_header(dialect.version),

@@ -39,6 +39,7 @@ pub mod skill;
 pub mod strangers;
 pub mod tenant;
 pub mod token_cache;
+mod used_claims;
 pub mod webhook;
 
 pub use attempts::{Attempts, Sizes};

@@ -9,18 +9,18 @@ use super::observe::ReplyNote;
 use super::ports::{JournalError, RecordBody, Recorded, UnixMillis};
 use super::request_id::RequestId;
 use super::skill::Skill;
+use super::used_claims::UsedClaims;
 use super::{Attempts, Gate, Live, Rejection};
 use crate::a2a::{Call, Fault};
 use crate::audit::record::{
-    Actors, Artifacts, Asked, Caller, ClaimValue, Claims, Decision as DecisionRecord, Delivery,
+    Actors, Artifacts, Asked, Caller, Claims, Decision as DecisionRecord, Delivery,
     Effect as EffectRecord, Ended, Forwarded, Grant as GrantRecord, Head, Id, Ids, Intent, Millis,
-    Outcome, Reach, Reached, Record, Refusal, Request, Response, Sha256, Skill as SkillRecord,
-    Source, Surface, Text, Time, Timing,
+    NoClaims, Outcome, Reach, Reached, Record, Refusal, Request, Response, Sha256,
+    Skill as SkillRecord, Source, Surface, Text, Time, Timing,
 };
 use crate::config::snapshot::{Agent, Listener};
 use crate::identity::issuer::Grant;
-use crate::identity::{self, ClaimState};
-use crate::policy::{Decision, claims_used};
+use crate::policy::Decision;
 use http::Method;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -303,11 +303,7 @@ impl Recorder {
         }
     }
 
-    fn asked<'s>(
-        &'s self,
-        code: &'static str,
-        claims: &'s [(&'s str, ClaimValue<'s>)],
-    ) -> Asked<'s> {
+    fn asked<'s>(&'s self, code: &'static str, claims: &'s UsedClaims<'s>) -> Asked<'s> {
         let call = self.call.as_ref();
         Asked {
             request_id: self.request_id.as_str(),
@@ -352,7 +348,7 @@ impl Recorder {
         decision.map_or(DecisionRecord::refusal(code), DecisionRecord::of)
     }
 
-    fn caller<'s>(&'s self, claims: &'s [(&'s str, ClaimValue<'s>)]) -> Option<Caller<'s>> {
+    fn caller<'s>(&'s self, claims: &'s UsedClaims<'s>) -> Option<Caller<'s>> {
         let verified = self.verified.as_ref()?;
         let principal = &verified.principal;
         Some(Caller {
@@ -367,35 +363,15 @@ impl Recorder {
                 Some(Grant::Full) => GrantRecord::Full,
             },
             proof: principal.confirmation.kind().into(),
-            claims: Claims(claims),
+            scopes: Ids(&principal.scopes),
+            claims: Claims(&claims.values),
+            no_claims: NoClaims(&claims.without),
         })
     }
 
-    /// The claims that policies use for this agent, with the values that this caller has.
-    fn claims(&self) -> Vec<(&str, ClaimValue<'_>)> {
-        let (Some(verified), Some(agent)) = (&self.verified, &self.agent) else {
-            return Vec::new();
-        };
-        let principal = &verified.principal;
+    fn claims(&self) -> UsedClaims<'_> {
         let snapshot = &self.live.snapshot;
-        let Some(issuer) = snapshot.issuers.get(principal.issuer_index) else {
-            return Vec::new();
-        };
-        claims_used(&snapshot.policy, agent.index, principal.issuer_index)
-            .iter()
-            .filter_map(|&at| {
-                let ClaimState::Value(value) = principal.claims.get(at)? else {
-                    return None;
-                };
-                let value = match value {
-                    identity::ClaimValue::String(text) => ClaimValue::Text(Id(text)),
-                    identity::ClaimValue::Number(number) => ClaimValue::Number(*number),
-                    identity::ClaimValue::Boolean(boolean) => ClaimValue::Boolean(*boolean),
-                    identity::ClaimValue::Strings(texts) => ClaimValue::Texts(Ids(texts)),
-                };
-                Some((&*issuer.claims.get(at)?.name, value))
-            })
-            .collect()
+        UsedClaims::of(snapshot, self.verified.as_deref(), self.agent.as_deref())
     }
 
     fn skill(&self) -> Option<SkillRecord<'_>> {

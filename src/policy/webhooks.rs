@@ -84,6 +84,19 @@ impl Webhooks {
         })
     }
 
+    /// The hosts of an agent, each with its port.
+    pub(super) fn listed(&self, agent: usize) -> impl Iterator<Item = String> {
+        let entries = self
+            .entries
+            .iter()
+            .filter(move |entry| entry.concerns(agent));
+        entries.map(|entry| match &entry.host {
+            Listed::Name(name) => format!("{name}:{}", entry.port),
+            Listed::Address(IpAddr::V6(address)) => format!("[{address}]:{}", entry.port),
+            Listed::Address(address) => format!("{address}:{}", entry.port),
+        })
+    }
+
     /// Reads the section of one policy file and adds what it allows.
     pub(super) fn read(&mut self, value: &Value<'_, '_>, names: &Names<'_>) {
         let Some(fields) = value.fields(&WEBHOOKS) else {
@@ -299,4 +312,16 @@ pub fn shown_host(url: &str) -> Option<&str> {
     };
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'%');
     (!host.is_empty() && host.bytes().all(plain)).then_some(host)
+}
+
+/// [`shown_host`] with its port, where the URL is good and has another than the usual one.
+pub fn shown_place(url: &str) -> Option<Box<str>> {
+    let host = shown_host(url)?;
+    Some(match target(url) {
+        Ok(Target { port, host: of }) if port != HTTPS => match of {
+            Host::Address(IpAddr::V6(_)) => format!("[{host}]:{port}").into(),
+            Host::Address(IpAddr::V4(_)) | Host::Name(_) => format!("{host}:{port}").into(),
+        },
+        Ok(_) | Err(_) => host.into(),
+    })
 }

@@ -181,7 +181,7 @@ impl Storage for Files {
     }
 }
 
-fn is_segment(path: &Path) -> bool {
+pub(super) fn is_segment(path: &Path) -> bool {
     path.file_name()
         .and_then(|name| name.to_str())
         .and_then(|name| name.strip_prefix("journal-")?.strip_suffix(".jsonl"))

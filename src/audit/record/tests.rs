@@ -93,7 +93,9 @@ fn an_intent_says_who_asked_for_what() {
         fingerprint: Fingerprint::of(&key, b"what do ya want for nothing?"),
         grant: Grant::Agent,
         proof: Proof::Mtls,
+        scopes: Ids(&[]),
         claims: Claims(&claims),
+        no_claims: NoClaims(&[("level", "null")]),
     };
     let record = Record::Intent(Intent {
         head: HEAD,
@@ -109,7 +111,8 @@ fn an_intent_says_who_asked_for_what() {
             "caller": {"issuer": "corp", "subject": "alice",
                 "actors": [{"subject": "agent-7"}, {"subject": "a9", "issuer": "https://other.example"}],
                 "fingerprint": "5bdcc146bf60754e",
-                "grant": "agent", "proof": "mtls", "claims": {"role": "reviewer", "groups": ["staff", "eu"]}},
+                "grant": "agent", "proof": "mtls", "scopes": [], "claims": {"role": "reviewer", "groups": ["staff", "eu"]},
+                "no_claims": {"level": "null"}},
             "agent": "pr-agent", "surface": "agent", "binding": "jsonrpc", "version": "1.0",
             "operation": "SendMessage",
             "skill": {"id": "review-diff", "source": "metadata", "assurance": "declared"},

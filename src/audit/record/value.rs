@@ -187,6 +187,22 @@ impl Serialize for Claims<'_> {
     }
 }
 
+/// Why claims have no value, by their configured names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NoClaims<'a>(pub &'a [(&'a str, &'static str)]);
+
+impl NoClaims<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for NoClaims<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
+}
+
 /// Numbers by a closed or configured name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts<'a>(pub &'a [(&'a str, u64)]);
@@ -234,6 +250,10 @@ schema!(Actors<'_>, "Actors", {
         },
         "required": ["subject"]
     }
+});
+schema!(NoClaims<'_>, "NoClaims", {
+    "type": "object",
+    "additionalProperties": {"type": "string", "enum": ["missing", "null", "wrong_type"]}
 });
 schema!(Counts<'_>, "Counts", {"type": "object", "additionalProperties": {"type": "integer"}});
 

@@ -6,7 +6,7 @@ use crate::support::fake_resolver::FakeResolver;
 use portcullis::a2a::{Binding, Call, Dialect, Operation, Version};
 use portcullis::pipeline::webhook::{CODES, screen};
 use portcullis::policy::PolicySet;
-use portcullis::policy::webhooks::{URL_CODES, shown_host};
+use portcullis::policy::webhooks::{URL_CODES, shown_host, shown_place};
 use std::collections::BTreeSet;
 
 const LIST: &str = r#"
@@ -295,5 +295,25 @@ fn records_have_the_host_alone() {
     ] {
         assert_eq!(shown_host(url), host, "{url}");
         assert!(!host.unwrap_or_default().contains("secret"));
+    }
+}
+
+#[test]
+fn a_record_says_a_port_where_it_is_not_the_usual_one() {
+    for (url, shown) in [
+        ("https://hooks.example.com/x", Some("hooks.example.com")),
+        ("https://hooks.example.com:443/x", Some("hooks.example.com")),
+        (
+            "https://hooks.example.com:8443/?t=secret",
+            Some("hooks.example.com:8443"),
+        ),
+        ("https://[2606:4700::1]:8443/x", Some("[2606:4700::1]:8443")),
+        (
+            "https://alice:secret@hooks.example.com:8443/",
+            Some("hooks.example.com"),
+        ),
+        ("nonsense", None),
+    ] {
+        assert_eq!(shown_place(url).as_deref(), shown, "{url}");
     }
 }

@@ -1,0 +1,63 @@
+//! What a record says about a caller's claims: those that the agent's rules look at, and no others.
+
+use super::authenticate::Verified;
+use crate::audit::record::{ClaimValue, Id, Ids};
+use crate::config::snapshot::{Agent, Snapshot};
+use crate::identity::{self, ClaimState};
+use crate::policy::claims_used;
+
+/// Claims by their configured names.
+#[derive(Default)]
+pub(super) struct UsedClaims<'s> {
+    /// Those that have a value.
+    pub(super) values: Vec<(&'s str, ClaimValue<'s>)>,
+    /// Those that have none, and what there is instead.
+    pub(super) without: Vec<(&'s str, &'static str)>,
+}
+
+impl<'s> UsedClaims<'s> {
+    /// Of a caller, for an agent.
+    pub(super) fn of(
+        snapshot: &'s Snapshot,
+        verified: Option<&'s Verified>,
+        agent: Option<&Agent>,
+    ) -> UsedClaims<'s> {
+        let mut used = UsedClaims::default();
+        let (Some(verified), Some(agent)) = (verified, agent) else {
+            return used;
+        };
+        let principal = &verified.principal;
+        let Some(issuer) = snapshot.issuers.get(principal.issuer_index) else {
+            return used;
+        };
+        for &at in claims_used(&snapshot.policy, agent.index, principal.issuer_index) {
+            let (Some(declared), Some(state)) = (issuer.claims.get(at), principal.claims.get(at))
+            else {
+                continue;
+            };
+            let name = &*declared.name;
+            let value = match state {
+                ClaimState::Value(identity::ClaimValue::String(text)) => ClaimValue::Text(Id(text)),
+                ClaimState::Value(identity::ClaimValue::Number(n)) => ClaimValue::Number(*n),
+                ClaimState::Value(identity::ClaimValue::Boolean(b)) => ClaimValue::Boolean(*b),
+                ClaimState::Value(identity::ClaimValue::Strings(all)) => {
+                    ClaimValue::Texts(Ids(all))
+                }
+                ClaimState::Missing => {
+                    used.without.push((name, "missing"));
+                    continue;
+                }
+                ClaimState::Null => {
+                    used.without.push((name, "null"));
+                    continue;
+                }
+                ClaimState::WrongType => {
+                    used.without.push((name, "wrong_type"));
+                    continue;
+                }
+            };
+            used.values.push((name, value));
+        }
+        used
+    }
+}
