@@ -12,6 +12,7 @@ pub mod dev_issuer;
 pub mod dev_proof;
 mod log;
 mod operators;
+mod policy;
 mod probe;
 mod reload;
 mod revoke;
@@ -53,6 +54,12 @@ enum Command {
     Run(run::Arguments),
     /// Check a gateway file and everything that it names
     Check(check::Arguments),
+    /// Say what a change of policies allows and refuses, each with a caller that shows it
+    Diff(policy::diff::Arguments),
+    /// Judge the journal's calls again, under other policies
+    Replay(policy::replay::Arguments),
+    /// Narrow policies to what the journal shows to be used
+    Suggest(policy::suggest::Arguments),
     /// Try to reach an agent past the gateway, and say whether the way is closed
     Probe(probe::Arguments),
     /// Have a running gateway refuse tokens before they expire
@@ -84,6 +91,9 @@ pub fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Diff(arguments) => policy::diff::run(&arguments),
+        Command::Replay(arguments) => policy::replay::run(&arguments),
+        Command::Suggest(arguments) => policy::suggest::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Revoke(arguments) => revoke::run(*arguments),
         Command::Reload(arguments) => reload::run(&arguments),

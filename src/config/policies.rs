@@ -90,19 +90,8 @@ impl PolicyFiles {
         snapshot: Option<&Snapshot>,
         complete: bool,
     ) -> (Arc<PolicySet>, Problems) {
-        let agents = snapshot.map_or(&[][..], |s| &s.agents);
-        let world = World {
-            agents: agents
-                .iter()
-                .map(|agent| AgentFacts {
-                    name: &agent.name,
-                    skills: &agent.skills,
-                    has_backend_paths: !agent.backend_paths.is_empty(),
-                })
-                .collect(),
-            issuers: snapshot.map_or(&[][..], |s| &s.issuers),
-            complete: complete && snapshot.is_some(),
-        };
+        let mut world = snapshot.map_or_else(World::default, Snapshot::world);
+        world.complete = complete && snapshot.is_some();
         let (policy, found) = policy::compile(&self.documents, &world);
         let mut problems = self.problems;
         problems.extend(found);
@@ -150,6 +139,22 @@ impl PolicyFiles {
                 .hint("save the file as UTF-8"),
         };
         self.problems.push(problem);
+    }
+}
+
+impl Snapshot {
+    /// What its rules may be about.
+    pub fn world(&self) -> World<'_> {
+        let agents = self.agents.iter().map(|agent| AgentFacts {
+            name: &agent.name,
+            skills: &agent.skills,
+            has_backend_paths: !agent.backend_paths.is_empty(),
+        });
+        World {
+            agents: agents.collect(),
+            issuers: &self.issuers,
+            complete: true,
+        }
     }
 }
 

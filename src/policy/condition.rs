@@ -369,8 +369,19 @@ impl Glob {
         }
     }
 
+    /// By `/`, then by `*`.
+    pub(super) fn segments(&self) -> &[Box<[Box<str>]>] {
+        &self.segments
+    }
+
+    /// A text that fits, with this in the place of each `*`.
+    pub(super) fn filled(&self, filler: &str) -> String {
+        let segments = self.segments.iter().map(|pieces| pieces.join(filler));
+        segments.collect::<Vec<_>>().join("/")
+    }
+
     /// Takes time linear in the text: within a segment each piece is looked for once, leftmost.
-    fn matches(&self, text: &str) -> bool {
+    pub(super) fn matches(&self, text: &str) -> bool {
         let mut parts = text.split('/');
         let all = self
             .segments

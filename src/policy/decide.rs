@@ -44,7 +44,7 @@ pub enum Asked {
 }
 
 impl Asked {
-    fn slot(self) -> usize {
+    pub(super) fn slot(self) -> usize {
         match self {
             Asked::Operation(operation) => slot_of(operation),
             Asked::Backend => BACKEND_SLOT,
@@ -269,7 +269,7 @@ pub fn claims_used(policies: &PolicySet, agent: usize, issuer: usize) -> &[usize
         .map_or(&[], |claims| claims)
 }
 
-fn skill_number(agent: &AgentRules, slot: usize, asked: AskedSkill<'_>) -> SkillNumber {
+pub(super) fn skill_number(agent: &AgentRules, slot: usize, asked: AskedSkill<'_>) -> SkillNumber {
     if !is_message(slot) {
         return SkillNumber::NotAMessage;
     }

@@ -9,6 +9,7 @@ mod condition;
 mod content;
 pub mod decide;
 pub mod decision;
+pub mod diff;
 pub mod document;
 pub mod explain;
 pub mod index;
@@ -17,7 +18,9 @@ mod matchers;
 pub mod memo;
 pub mod names;
 pub mod public_address;
+pub mod replay;
 mod shadow;
+pub mod suggest;
 pub mod webhooks;
 
 pub use compile::compile;

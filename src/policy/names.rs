@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What rules may be about, in the order of the configuration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct World<'a> {
     /// The agents.
     pub agents: Vec<AgentFacts<'a>>,
@@ -58,6 +58,14 @@ pub(super) fn group(group: OperationGroup) -> Operations {
         .into_iter()
         .filter(|o| o.group() == group)
         .fold(Operations::default(), |all, o| all.with(Operations::of(o)))
+}
+
+/// Every group, with its operations.
+pub(super) fn groups() -> impl Iterator<Item = (&'static str, Vec<Operation>)> {
+    GROUPS.into_iter().map(|(name, group)| {
+        let all = Operation::ALL.into_iter();
+        (name, all.filter(|o| o.group() == group).collect())
+    })
 }
 
 /// An operation, a group, or `backend`.

@@ -5,6 +5,7 @@ mod adversary;
 mod agents;
 mod calls;
 mod cards;
+mod change_cli;
 mod config;
 mod corpus;
 mod deploy;

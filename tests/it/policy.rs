@@ -4,10 +4,12 @@
 
 mod cases;
 mod content;
+mod diff;
 mod files;
 mod matchers;
 mod properties;
 mod reference;
+mod replay;
 mod shadow;
 mod trap;
 mod webhooks;

@@ -20,13 +20,13 @@ use std::process::{Command, Output, Stdio};
 const CASES: &str = "tests/cases/cli";
 
 /// A folder with a key, a gateway file that trusts it, and files that are wrong.
-struct Fixture {
+pub(super) struct Fixture {
     dir: tempfile::TempDir,
-    issuer: Issuer,
+    pub(super) issuer: Issuer,
 }
 
 impl Fixture {
-    fn new() -> Fixture {
+    pub(super) fn new() -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let issuer = Issuer::new(DevAlgorithm::Es256);
         let fixture = Fixture { dir, issuer };
@@ -76,11 +76,11 @@ impl Fixture {
         fixture
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
         self.dir.path().join(name)
     }
 
-    fn run(&self, arguments: &[&str], input: &str) -> Output {
+    pub(super) fn run(&self, arguments: &[&str], input: &str) -> Output {
         let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
             .args(arguments)
             .stdin(Stdio::piped())
@@ -94,7 +94,7 @@ impl Fixture {
     }
 
     /// Runs a command that must succeed, and returns what it printed.
-    fn good(&self, arguments: &[&str], input: &str) -> String {
+    pub(super) fn good(&self, arguments: &[&str], input: &str) -> String {
         let output = self.run(arguments, input);
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {errors}");
@@ -135,7 +135,7 @@ fn arguments(line: &str) -> Vec<String> {
 }
 
 /// Runs a transcript's commands and returns it with what came out.
-fn replay(fixture: &Fixture, transcript: &str) -> String {
+pub(super) fn replay(fixture: &Fixture, transcript: &str) -> String {
     let mut result = String::new();
     let mut lines = transcript
         .lines()
@@ -177,6 +177,7 @@ fn every_transcript_comes_out_as_written() {
     let mut paths: Vec<_> = fs::read_dir(CASES)
         .unwrap()
         .map(|e| e.unwrap().path())
+        .filter(|path| path.is_file())
         .collect();
     paths.sort();
     assert!(!paths.is_empty());

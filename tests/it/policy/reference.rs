@@ -363,6 +363,14 @@ pub(super) fn turning(
     shadows.filter(turns).collect()
 }
 
+/// Rules as they are written, each with its number in its id.
+pub(super) fn numbered_yaml(rules: &[(usize, &Model)]) -> String {
+    let rules = rules.iter();
+    rules
+        .map(|(id, rule)| rule.yaml(&format!("r{id}")))
+        .collect()
+}
+
 pub(super) fn rules() -> impl Strategy<Value = Vec<Model>> {
     prop::collection::vec(rule(), 0..12)
 }
