@@ -36,6 +36,8 @@ pub mod exit {
     pub const USAGE: u8 = 2;
     /// A file that was named is wrong.
     pub const INVALID: u8 = 3;
+    /// Tests failed.
+    pub const FAILED: u8 = 4;
 }
 
 /// An access gateway for A2A agents.
@@ -60,6 +62,14 @@ enum Command {
     Replay(policy::replay::Arguments),
     /// Narrow policies to what the journal shows to be used
     Suggest(policy::suggest::Arguments),
+    /// Run the tests of policies, and say what they leave untested
+    Test(policy::test::Arguments),
+    /// Change each allowed test in one place, and say where nobody refuses
+    Mutate(policy::mutate::Arguments),
+    /// Say what comes of a call, and what every rule about it says
+    Explain(Box<policy::explain::Arguments>),
+    /// Say whether a caller may do something, or all that it may do
+    CanI(Box<policy::can_i::Arguments>),
     /// Try to reach an agent past the gateway, and say whether the way is closed
     Probe(probe::Arguments),
     /// Have a running gateway refuse tokens before they expire
@@ -94,6 +104,10 @@ pub fn main() -> ExitCode {
         Command::Diff(arguments) => policy::diff::run(&arguments),
         Command::Replay(arguments) => policy::replay::run(&arguments),
         Command::Suggest(arguments) => policy::suggest::run(&arguments),
+        Command::Test(arguments) => policy::test::run(&arguments),
+        Command::Mutate(arguments) => policy::mutate::run(&arguments),
+        Command::Explain(arguments) => policy::explain::run(&arguments),
+        Command::CanI(arguments) => policy::can_i::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Revoke(arguments) => revoke::run(*arguments),
         Command::Reload(arguments) => reload::run(&arguments),

@@ -16,6 +16,8 @@ enum Format {
     Gateway,
     /// A policy file
     Policy,
+    /// A file of policy tests
+    Tests,
     /// One line of the journal
     Record,
 }
@@ -24,6 +26,7 @@ pub(super) fn run(arguments: Arguments) -> u8 {
     match arguments.format {
         Format::Gateway => print!("{}", crate::config::schema::gateway()),
         Format::Policy => print!("{}", crate::policy::document::schema()),
+        Format::Tests => print!("{}", crate::policy::trial::shape::schema()),
         Format::Record => println!("{:#}", crate::audit::record::schema()),
     }
     exit::YES

@@ -6,7 +6,7 @@
 use super::claims::{self, Times};
 use super::fault::{self, TokenFault};
 use super::header::{self, Header};
-use super::issuer::IssuerConfig;
+use super::issuer::{Algorithm, IssuerConfig};
 use super::keys::{EntryNote, Fixed, Key, KeySet, KeySetFault, KeySource};
 use super::token::Token;
 use super::{Principal, delegation, grants};
@@ -254,12 +254,39 @@ pub(super) fn judge<R: Refusals>(
             ([0; 32], config.rsa_alg)
         }
     };
-    let payload = &token.payload;
+    let signed = Signed {
+        key: thumbprint,
+        algorithm,
+        signing_input: sha256(signed),
+    };
+    let from = (issuer_index, &entry.name, config);
+    whose(&token.payload, from, signed, now, refusals)
+}
+
+/// What verified a token.
+pub(super) struct Signed {
+    /// RFC 7638 thumbprint of the key.
+    pub(super) key: [u8; 32],
+    pub(super) algorithm: Algorithm,
+    /// SHA-256 of the signing input.
+    pub(super) signing_input: [u8; 32],
+}
+
+/// Whose a payload is, and how far it reaches, once its signature is good. `from` is the issuer
+/// entry: its position, name and configuration.
+pub(super) fn whose<R: Refusals>(
+    payload: &Value,
+    from: (usize, &Arc<str>, &IssuerConfig),
+    signed: Signed,
+    now: i64,
+    refusals: &mut R,
+) -> Result<Principal, TokenFault> {
+    let (issuer_index, name, config) = from;
     let claims = claims::judge(payload, config, now, refusals)?;
     let actors = delegation::actors(payload, &config.issuer, refusals)?;
     Ok(Principal {
         issuer_index,
-        issuer: Arc::clone(&entry.name),
+        issuer: Arc::clone(name),
         subject: claims.subject.into(),
         client: claims.client.map(Box::from),
         token_id: claims.token_id.map(Box::from),
@@ -275,9 +302,9 @@ pub(super) fn judge<R: Refusals>(
         expires: claims.times.expires,
         not_before: claims.times.not_before,
         issued: claims.times.issued,
-        key: thumbprint,
-        algorithm,
-        signing_input: sha256(token.signing_input.as_bytes()),
+        key: signed.key,
+        algorithm: signed.algorithm,
+        signing_input: signed.signing_input,
         confirmation: claims.confirmation,
     })
 }

@@ -7,9 +7,16 @@ use crate::a2a::strict_json::Value;
 
 /// The grant of a token. Delegation caps it, whatever its marks add up to (GR-4, GR-8).
 pub(super) fn reach(payload: &Value, config: &IssuerConfig, delegated: bool) -> Option<Grant> {
-    let grant = grant(payload, &config.grants)?;
-    let capped = delegated && !config.delegated_full;
-    Some(if capped { Grant::Agent } else { grant })
+    Some(capped(grant(payload, &config.grants)?, config, delegated))
+}
+
+/// A grant under delegation (GR-8).
+pub(super) fn capped(grant: Grant, config: &IssuerConfig, delegated: bool) -> Grant {
+    if delegated && !config.delegated_full {
+        Grant::Agent
+    } else {
+        grant
+    }
 }
 
 /// The grant that the marks add up to; absence is none (GR-3, GR-4).

@@ -28,6 +28,7 @@ pub mod signing_key;
 pub mod spiffe;
 mod token;
 pub mod transport;
+pub mod trial;
 mod uri;
 
 pub use accept::{Issuers, KeyNote, Refused, Seeks, accept, still_good};

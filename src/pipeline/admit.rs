@@ -5,9 +5,10 @@ use super::judge::{conclude_decision, judge, not_allowed, screened};
 use super::locate::{Place, read_rules};
 use super::metrics::Phase;
 use super::one_time::{could_use, use_once};
+use super::reach::{exists, reaches};
 use super::relate::{Offered, Related, Unrelated, relate, release, unavailable};
 use super::tenant::{TenantRefused, settle};
-use super::{Challenge, Permit, Recorder, Rejection, Rework};
+use super::{Permit, Recorder, Rejection, Rework};
 use crate::a2a::card::Interface;
 use crate::a2a::card::rewrite::sha256;
 use crate::a2a::head::extensions_header;
@@ -18,7 +19,7 @@ use crate::a2a::{
 use crate::config::snapshot::Agent;
 use crate::identity::issuer::Grant;
 use crate::policy::webhooks::shown_place;
-use crate::policy::{Asked, AskedSkill, Decision, decide, may_ever};
+use crate::policy::{Asked, AskedSkill, Decision, decide};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use std::sync::Arc;
@@ -55,17 +56,7 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
         return Err(nowhere());
     };
     let policy = &recorder.live.snapshot.policy;
-    if !agent.publish
-        && !may_ever(
-            policy,
-            &verified.principal,
-            Some(&verified.memo),
-            agent.index,
-        )
-    {
-        // To this caller an unpublished agent looks like a path that never existed (I-6).
-        return Err(Rejection::plain(Fault::NoSuchPath, "hidden_agent"));
-    }
+    exists(policy, &verified.principal, Some(&verified.memo), agent)?;
     if let Place::Unserved { dialect, .. } = place {
         return Err(nowhere().in_dialect(*dialect, None));
     }
@@ -88,17 +79,11 @@ pub fn enter(recorder: &Recorder, verified: &Verified, place: &Place) -> Result<
             return Err(nowhere());
         }
     };
-    if verified.principal.grant.is_some_and(|grant| grant >= needs) {
-        return match place {
-            Place::NotReady(_) => Err(Rejection::unavailable("interfaces_unknown", RETRY)),
-            _ => could_use(recorder.gate(), &recorder.live, agent, verified),
-        };
+    reaches(&verified.principal, needs)?;
+    match place {
+        Place::NotReady(_) => Err(Rejection::unavailable("interfaces_unknown", RETRY)),
+        _ => could_use(recorder.gate(), &recorder.live, agent, verified),
     }
-    let rejection = Rejection::plain(Fault::InsufficientScope, "insufficient_scope");
-    Err(Rejection {
-        challenge: Challenge::InsufficientScope(needs),
-        ..rejection
-    })
 }
 
 /// A request to an interface of an agent, its body read.

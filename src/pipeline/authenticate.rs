@@ -252,6 +252,16 @@ fn owner(principal: &Principal) -> Owner {
 
 /// The reply to a refused token, before any dialect is known.
 pub(super) fn rejection(gate: &Gate, live: &Live, fault: TokenFault) -> Rejection {
+    let asks = fault.answer == Answer::UseNonce;
+    Rejection {
+        offers_dpop: live.offers_dpop(),
+        dpop_nonce: asks.then(|| current_nonce(gate)),
+        ..of_token(fault)
+    }
+}
+
+/// The same, as far as it is the token's.
+pub(super) fn of_token(fault: TokenFault) -> Rejection {
     let (public, challenge) = match fault.answer {
         Answer::NoCredential => (Fault::Unauthenticated, Challenge::Bearer),
         Answer::InvalidRequest => (Fault::InvalidCredentials, Challenge::InvalidRequest),
@@ -260,13 +270,10 @@ pub(super) fn rejection(gate: &Gate, live: &Live, fault: TokenFault) -> Rejectio
         Answer::UseNonce => (Fault::Unauthenticated, Challenge::UseNonce),
         Answer::Unavailable => (Fault::Unavailable, Challenge::None),
     };
-    let asks = fault.answer == Answer::UseNonce;
     Rejection {
         challenge,
         retry_after: (fault.answer == Answer::Unavailable).then_some(RETRY_AFTER),
         token_rule: Some(fault.rule),
-        offers_dpop: live.offers_dpop(),
-        dpop_nonce: asks.then(|| current_nonce(gate)),
         ..Rejection::plain(public, fault.code)
     }
 }

@@ -49,24 +49,31 @@ pub(super) fn judge(
     let policies = &recorder.live.snapshot.policy;
     let decision = decide(policies, &question);
     let decision = match call.is_some_and(|call| call.inline_push) {
-        true => with_push(policies, asking, decision),
+        true => {
+            let create = Asked::Operation(Operation::CreateTaskPushNotificationConfig);
+            let create = asking
+                .verified
+                .asks(agent.index, create, AskedSkill::NotAMessage);
+            with_push(policies, &create, decision)
+        }
         false => decision,
     };
     recorder.skill = skill;
     conclude_decision(recorder, agent, decision)
 }
 
-/// A webhook beside a message is the same webhook as by its own operation (FC-58).
-fn with_push(policies: &PolicySet, asking: &Asking<'_>, decision: Decision) -> Decision {
-    let create = Asked::Operation(Operation::CreateTaskPushNotificationConfig);
-    let create = asking
-        .verified
-        .asks(asking.agent.index, create, AskedSkill::NotAMessage);
+/// A webhook beside a message is the same webhook as by its own operation (FC-58), which is asked
+/// for by `create`.
+pub(super) fn with_push(
+    policies: &PolicySet,
+    create: &Question<'_>,
+    decision: Decision,
+) -> Decision {
     let would = |decision: &Decision| decision.shadow.iter().any(|s| s.would.is_some());
     if decision.effect == Effect::Deny && !would(&decision) {
         return decision;
     }
-    let of_push = decide(policies, &create);
+    let of_push = decide(policies, create);
     match (decision.effect, of_push.effect) {
         (Effect::Allow, Effect::Allow) => decision.beside(of_push),
         (Effect::Allow, Effect::Deny) => Decision {

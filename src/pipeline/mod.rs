@@ -29,6 +29,7 @@ pub mod page_token;
 pub mod permit;
 pub mod ports;
 pub mod proofs;
+mod reach;
 pub mod recorder;
 pub mod rejection;
 pub mod relate;
@@ -39,6 +40,7 @@ pub mod skill;
 pub mod strangers;
 pub mod tenant;
 pub mod token_cache;
+pub mod trial;
 mod used_claims;
 pub mod webhook;
 

@@ -1,6 +1,6 @@
 //! [`Rejection`]: what a caller gets instead of the agent's answer, and the private reason beside it.
 
-use crate::a2a::{Dialect, Fault};
+use crate::a2a::{Answer, Dialect, Fault, render, render_with_status};
 use crate::identity::dpop::ALGS;
 use crate::identity::issuer::Grant;
 use crate::identity::resource::Resource;
@@ -97,6 +97,17 @@ impl Rejection {
     pub fn offer(&self) -> Option<String> {
         let first = matches!(self.challenge, Challenge::Bearer | Challenge::InvalidToken);
         (self.offers_dpop && first).then(|| format!(r#"DPoP algs="{ALGS}""#))
+    }
+
+    /// What the caller gets. `fallback` is the dialect of whoever reads nothing else, where the
+    /// refusal has none of its own.
+    pub fn answer(&self, fallback: Option<Dialect>) -> Answer {
+        let dialect = self.dialect.or(fallback);
+        let rpc_id = self.rpc_id.as_deref();
+        match self.status {
+            Some(status) => render_with_status(self.fault, dialect, rpc_id, status),
+            None => render(self.fault, dialect, rpc_id),
+        }
     }
 
     /// A refusal before any dialect is known.

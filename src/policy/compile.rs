@@ -7,13 +7,13 @@ use super::limits::Limits;
 use super::matchers::{self, Place};
 use super::names::{self, Names, World};
 use super::shadow::{self, Shadow};
+use super::trial;
 use super::webhooks::Webhooks;
 use crate::a2a::OperationGroup;
 use crate::identity::issuer::Grant;
 use crate::source::tree::clip;
 use crate::source::{Document, Kind, Mapping, Problems, Value, Walker, codes};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// Compiles all policy files together. The set is only to be used when no problem is an error:
@@ -29,6 +29,8 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
         shadows: Vec::new(),
         webhooks: Webhooks::default(),
         limits: Limits::default(),
+        tests: Vec::new(),
+        whole: true,
     };
     for (document, walker) in documents.iter().zip(&walkers) {
         compiler.file(&document.file, &walker.root());
@@ -36,18 +38,27 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
     if world.complete {
         compiler.warn_no_follow_up();
     }
-    let rules = compiler.rules;
-    let webhooks = compiler.webhooks;
-    let (shadows, limits) = (compiler.shadows, compiler.limits.read);
-    drop(compiler.followed);
+    let skills: Vec<&[Box<str>]> = world.agents.iter().map(|a| a.skills).collect();
+    let rules = std::mem::take(&mut compiler.rules);
+    let policies = PolicySet::new(rules, &skills, world.issuers.len());
+    let policies = policies
+        .with_webhooks(std::mem::take(&mut compiler.webhooks))
+        .with_shadows(std::mem::take(&mut compiler.shadows))
+        .with_limits(std::mem::take(&mut compiler.limits.read));
+    let reader = trial::Reader {
+        names: &compiler.names,
+        policies: &policies,
+        whole: compiler.whole,
+    };
+    for (file, tests) in &compiler.tests {
+        // Nothing runs here; what is wrong with them shows as early as what is wrong with rules.
+        reader.tests(file, tests);
+    }
+    drop(compiler);
     let mut problems = Problems::default();
     for walker in walkers {
         problems.extend(walker.into_problems());
     }
-    let skills: Vec<&[Box<str>]> = world.agents.iter().map(|a| a.skills).collect();
-    let policies = PolicySet::new(rules, &skills, world.issuers.len());
-    let policies = policies.with_webhooks(webhooks).with_shadows(shadows);
-    let policies = policies.with_limits(limits);
     (policies, problems)
 }
 
@@ -62,10 +73,14 @@ struct Compiler<'w, 'd> {
     shadows: Vec<Shadow>,
     webhooks: Webhooks,
     limits: Limits<'d>,
+    /// The `tests` of each file.
+    tests: Vec<(&'d str, Value<'w, 'd>)>,
+    /// Whether every rule could be read.
+    whole: bool,
 }
 
 impl<'w, 'd> Compiler<'w, 'd> {
-    fn file(&mut self, file: &str, root: &Value<'w, 'd>) {
+    fn file(&mut self, file: &'d str, root: &Value<'w, 'd>) {
         let Some(fields) = root.fields(&POLICY) else {
             return;
         };
@@ -80,14 +95,16 @@ impl<'w, 'd> Compiler<'w, 'd> {
         }
         if let Some(name) = fields.get("policy") {
             let code = codes::DUPLICATE_POLICY;
-            named(&mut self.policies, &name, file, code, "policy");
+            names::named(&mut self.policies, &name, file, code, "policy");
         }
         let rules = fields.get("rules").and_then(|v| v.list());
         for value in rules.unwrap_or_default() {
-            if let Some(fields) = value.fields(&RULE) {
-                let rule = self.rule(file, &fields);
-                self.rules.extend(rule);
-            }
+            let rule = value.fields(&RULE).and_then(|f| self.rule(file, &f));
+            self.whole &= rule.is_some();
+            self.rules.extend(rule);
+        }
+        if let Some(tests) = fields.get("tests") {
+            self.tests.push((file, tests));
         }
         if let Some(value) = fields.get("webhooks") {
             self.webhooks.read(&value, &self.names);
@@ -100,7 +117,7 @@ impl<'w, 'd> Compiler<'w, 'd> {
     fn rule(&mut self, file: &str, fields: &Mapping<'w, 'd>) -> Option<Rule> {
         let id = fields
             .get("id")
-            .and_then(|id| named(&mut self.ids, &id, file, codes::DUPLICATE_RULE, "rule"));
+            .and_then(|id| names::named(&mut self.ids, &id, file, codes::DUPLICATE_RULE, "rule"));
         let whole = fields.whole();
         let (scope, allows) = match (fields.get("allow"), fields.get("deny")) {
             (Some(scope), None) => (scope, true),
@@ -453,45 +470,5 @@ pub(super) fn any_or_texts<'w, 'd>(value: &Value<'w, 'd>) -> Option<Vec<(Value<'
             Some(Vec::new())
         }
         _ => Some(value.texts().unwrap_or_default()),
-    }
-}
-
-/// A name that nothing else of its kind has, in any file.
-fn named<'d>(
-    seen: &mut HashMap<&'d str, String>,
-    value: &Value<'_, 'd>,
-    file: &str,
-    code: &'static str,
-    what: &str,
-) -> Option<&'d str> {
-    /// Longer names do not fit into metrics and tables.
-    const LONGEST: usize = 64;
-    let name = value.text()?;
-    let good = name.len() <= LONGEST
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
-    if !good {
-        value.error(
-            codes::BAD_NAME,
-            "not a name",
-            "a name starts with a letter or digit and has at most 64 letters, digits, `.`, `_` and `-`",
-        );
-        return None;
-    }
-    match seen.entry(name) {
-        Entry::Vacant(entry) => {
-            entry.insert(format!("{file}:{}", value.node.position.line));
-            Some(name)
-        }
-        Entry::Occupied(first) => {
-            value.error(
-                code,
-                format!("a second {what} `{name}`"),
-                format!("the first one is at {}", first.get()),
-            );
-            None
-        }
     }
 }

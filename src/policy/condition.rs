@@ -31,6 +31,15 @@ impl Tri {
             (Tri::True, Tri::True) => Tri::True,
         }
     }
+
+    /// Its name.
+    pub fn label(self) -> &'static str {
+        match self {
+            Tri::True => "true",
+            Tri::False => "false",
+            Tri::Unknown => "unknown",
+        }
+    }
 }
 
 impl From<bool> for Tri {
@@ -323,6 +332,30 @@ impl Matcher {
     }
 }
 
+impl Matcher {
+    /// As a policy writes it.
+    pub(super) fn told(&self) -> String {
+        let list = |values: &[Box<str>]| values.join(", ");
+        match self {
+            Matcher::EqualsText(value) => format!("equals {value}"),
+            Matcher::EqualsNumber(value) => format!("equals {value}"),
+            Matcher::EqualsBoolean(value) => format!("equals {value}"),
+            Matcher::AnyOf(values) | Matcher::Intersects(values) => {
+                format!("any_of {}", list(values))
+            }
+            Matcher::AllOf(values) => format!("all_of {}", list(values)),
+            Matcher::Contains(value) => format!("contains {value}"),
+            Matcher::Matches(glob) => format!("matches {}", glob.filled("*")),
+            Matcher::Exists(value) => format!("exists {value}"),
+            Matcher::Greater(bound) => format!("gt {bound}"),
+            Matcher::GreaterOrEqual(bound) => format!("gte {bound}"),
+            Matcher::Less(bound) => format!("lt {bound}"),
+            Matcher::LessOrEqual(bound) => format!("lte {bound}"),
+            Matcher::Between(low, high) => format!("between {low} and {high}"),
+        }
+    }
+}
+
 fn has(sorted: &[Box<str>], text: &str) -> bool {
     sorted.binary_search_by(|w| (**w).cmp(text)).is_ok()
 }
@@ -341,17 +374,27 @@ pub(super) fn evaluate(tests: &[Test], principal: &Principal, party: Party) -> T
     all
 }
 
+/// Every test, for whom it was asked, what it comes to, and why that is if it is not true.
+pub(super) fn results<'t>(
+    tests: &'t [Test],
+    principal: &Principal,
+    party: Party,
+) -> impl Iterator<Item = (&'t Test, Party, Tri, Why)> {
+    let party = party.within(tests);
+    tests.iter().map(move |test| {
+        let (tri, why) = test.of(principal, party);
+        (test, party, tri, why)
+    })
+}
+
 /// The tests that are not true, for whom they were asked, and why.
 pub(super) fn failing<'t>(
     tests: &'t [Test],
     principal: &Principal,
     party: Party,
 ) -> impl Iterator<Item = (&'t Test, Party, Why)> {
-    let party = party.within(tests);
-    tests.iter().filter_map(move |test| {
-        let (tri, why) = test.of(principal, party);
-        (tri != Tri::True).then_some((test, party, why))
-    })
+    let open = |(test, party, tri, why)| (tri != Tri::True).then_some((test, party, why));
+    results(tests, principal, party).filter_map(open)
 }
 
 /// An anchored pattern: literal, but for `*`, which stands for any text without `/` (PR-7).

@@ -62,18 +62,37 @@ pub(super) fn evaluate(tests: &[ContentTest], seen: Seen<'_>) -> Tri {
     all
 }
 
+/// Every test, what it comes to, and why that is if it is not true.
+pub(super) fn results<'t>(
+    tests: &'t [ContentTest],
+    seen: Seen<'t>,
+) -> impl Iterator<Item = (&'t ContentTest, Tri, Why)> {
+    tests.iter().map(move |test| {
+        let (tri, why) = test.of(seen);
+        (test, tri, why)
+    })
+}
+
 /// The tests that are not true, and why.
 pub(super) fn failing<'t>(
     tests: &'t [ContentTest],
     seen: Seen<'t>,
 ) -> impl Iterator<Item = (&'t ContentTest, Why)> {
-    tests.iter().filter_map(move |test| {
-        let (tri, why) = test.of(seen);
-        (tri != Tri::True).then_some((test, why))
-    })
+    let open = |(test, tri, why)| (tri != Tri::True).then_some((test, why));
+    results(tests, seen).filter_map(open)
 }
 
 impl ContentTest {
+    /// What it asks of the values at its path, as a policy writes it.
+    pub(super) fn asks(&self) -> String {
+        let quantifier = match self.quantifier {
+            Quantifier::One => "one",
+            Quantifier::Each => "each",
+            Quantifier::Some => "some",
+        };
+        format!("{quantifier} {}", self.matcher.told())
+    }
+
     /// How it comes out for a call, and why it is not true.
     fn of(&self, seen: Seen<'_>) -> (Tri, Why) {
         let content = match seen {

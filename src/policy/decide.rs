@@ -1,5 +1,9 @@
 //! [`decide()`]: the answer to a [`Question`].
 
+mod considered;
+
+pub use considered::{Considered, Needed, Tested, considered, looks_at_content, needed, required};
+
 use super::condition::{Condition, Party, Tri, evaluate, failing};
 use super::content::{self, Seen};
 use super::decision::{Decision, Effect, Near, why};

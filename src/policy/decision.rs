@@ -12,6 +12,16 @@ pub enum Effect {
     Deny,
 }
 
+impl Effect {
+    /// Its name in files and records.
+    pub fn label(self) -> &'static str {
+        match self {
+            Effect::Allow => "allow",
+            Effect::Deny => "deny",
+        }
+    }
+}
+
 /// The outcome of judging a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
@@ -66,6 +76,20 @@ pub mod why {
     pub const SKILL_UNKNOWN: &str = "skill_unknown";
     /// The rule is about tokens of other issuers.
     pub const ISSUER: &str = "issuer";
+    /// All of these.
+    pub const ALL: [&str; 11] = [
+        MISSING,
+        NULL,
+        WRONG_TYPE,
+        VALUE_DIFFERS,
+        VALUE_MATCHES,
+        OVERSIZE,
+        AMBIGUOUS,
+        GRANT,
+        SKILL,
+        SKILL_UNKNOWN,
+        ISSUER,
+    ];
 }
 
 impl Decision {

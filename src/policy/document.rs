@@ -3,6 +3,7 @@
 //! The walker refuses what is not here, and `policy.schema.json` is made from here. Names under
 //! `later` are refused with a way out, never ignored: a narrowing that is ignored widens.
 
+use super::trial::shape::TESTS;
 use crate::source::shape::{Field, Fields, Shape, optional, required};
 
 const TEXTS: Shape = Shape::List(&Shape::Text);
@@ -44,8 +45,13 @@ pub static POLICY: Fields = Fields {
             Shape::List(&Shape::Object(&LIMIT)),
             "how much callers may ask for; read and checked, and not enforced by this version, which `check` and the start say",
         ),
+        optional(
+            "tests",
+            TESTS,
+            "what the rules must come to; `portcullis test` runs them, and more in `*_test.yaml` files",
+        ),
     ],
-    later: &[("tests", "remove it; try the policy with real tokens")],
+    later: &[],
 };
 
 /// One of `rules`.

@@ -325,6 +325,20 @@ impl PolicySet {
         PolicySet { webhooks, ..self }
     }
 
+    /// What the rule of this id says.
+    pub fn effect_of(&self, id: &str) -> Option<Effect> {
+        let at = self
+            .rules
+            .binary_search_by(|rule| (*rule.id).cmp(id))
+            .ok()?;
+        self.rules.get(at).map(|rule| rule.body.effect())
+    }
+
+    /// The ids of all rules, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().map(|rule| &*rule.id)
+    }
+
     /// Where agents may be told to deliver push notifications.
     pub fn webhooks(&self) -> &Webhooks {
         &self.webhooks

@@ -16,16 +16,20 @@ pub mod index;
 pub mod limits;
 mod matchers;
 pub mod memo;
+pub mod mutate;
 pub mod names;
 pub mod public_address;
 pub mod replay;
 mod shadow;
 pub mod suggest;
+pub mod trial;
 pub mod webhooks;
 
 pub use compile::compile;
+pub use condition::Tri;
 pub use decide::{
-    Asked, AskedSkill, Question, claims_used, could_allow, could_use, decide, may_ever,
+    Asked, AskedSkill, Considered, Needed, Question, Tested, claims_used, considered, could_allow,
+    could_use, decide, looks_at_content, may_ever, needed, required,
 };
 pub use decision::{Decision, Effect, Near};
 pub use explain::explain;

@@ -9,6 +9,7 @@ use crate::source::quantity::suggest;
 use crate::source::tree::clip;
 use crate::source::{Value, codes};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// What rules may be about, in the order of the configuration.
@@ -240,6 +241,20 @@ impl<'a> Names<'a> {
         Some((Source::Declared(by_issuer.collect()), kind))
     }
 
+    /// Whether some issuer declares a claim, or none needs to.
+    pub(super) fn declared(&self, value: &Value<'_, '_>, name: &str) -> bool {
+        let known = || {
+            let issuers = self.world.issuers.iter();
+            let declared = issuers.flat_map(|i| i.claims.iter().map(|c| &*c.name));
+            declared.chain(RESERVED_CLAIMS)
+        };
+        let found = known().any(|claim| claim == name);
+        if !found {
+            self.unknown(value, codes::UNKNOWN_CLAIM, "claim", name, known);
+        }
+        found
+    }
+
     fn unknown<'n, I: Iterator<Item = &'n str>>(
         &self,
         value: &Value<'_, '_>,
@@ -281,5 +296,45 @@ pub(super) fn type_name(kind: ClaimKind) -> &'static str {
         ClaimKind::Boolean => "boolean",
         ClaimKind::StringArray => "string_array",
         ClaimKind::SpaceString => "space_string",
+    }
+}
+
+/// A name that nothing else of its kind has, in any file.
+pub(super) fn named<'d>(
+    seen: &mut HashMap<&'d str, String>,
+    value: &Value<'_, 'd>,
+    file: &str,
+    code: &'static str,
+    what: &str,
+) -> Option<&'d str> {
+    /// Longer names do not fit into metrics and tables.
+    const LONGEST: usize = 64;
+    let name = value.text()?;
+    let good = name.len() <= LONGEST
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    if !good {
+        value.error(
+            codes::BAD_NAME,
+            "not a name",
+            "a name starts with a letter or digit and has at most 64 letters, digits, `.`, `_` and `-`",
+        );
+        return None;
+    }
+    match seen.entry(name) {
+        Entry::Vacant(entry) => {
+            entry.insert(format!("{file}:{}", value.node.position.line));
+            Some(name)
+        }
+        Entry::Occupied(first) => {
+            value.error(
+                code,
+                format!("a second {what} `{name}`"),
+                format!("the first one is at {}", first.get()),
+            );
+            None
+        }
     }
 }

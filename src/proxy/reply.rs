@@ -4,7 +4,7 @@ use super::body::settle_unread;
 use super::headers::{DPOP_NONCE, REQUEST_ID};
 use super::trailers::{is_bodiless, is_trailers_only, of_status, write_head};
 use crate::a2a::grpc::is_grpc;
-use crate::a2a::{Dialect, render, render_with_status};
+use crate::a2a::{Dialect, render};
 use crate::pipeline::{Guidance, Rejection};
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -77,13 +77,7 @@ pub async fn reject(
 ) -> (u16, Result<(), Box<pingora::Error>>) {
     // What is refused before it is read has no dialect yet, but a gRPC client reads nothing else.
     let reads_grpc = session.is_http2() && is_grpc(&session.req_header().headers);
-    let dialect = rejection.dialect.or(reads_grpc.then_some(Dialect::GRPC));
-    let fault = rejection.fault;
-    let rpc_id = rejection.rpc_id.as_deref();
-    let rendered = match rejection.status {
-        Some(status) => render_with_status(fault, dialect, rpc_id, status),
-        None => render(fault, dialect, rpc_id),
-    };
+    let rendered = rejection.answer(reads_grpc.then_some(Dialect::GRPC));
     let status = rendered.status;
     let mut headers = Vec::with_capacity(6);
     if let Some(grpc) = &rendered.grpc {

@@ -260,4 +260,14 @@ codes! {
     LOOSE_QUANTIFIER = "PC233";
     /// Warning: limits are read and checked, and not enforced by this version.
     LIMITS_NOT_ENFORCED = "PC234";
+    /// A test whose caller cannot be.
+    TEST_CALLER = "PC240";
+    /// A test whose call cannot be.
+    TEST_CALL = "PC241";
+    /// A test that expects what can never come out.
+    TEST_EXPECT = "PC242";
+    /// Two tests with one name.
+    DUPLICATE_TEST = "PC243";
+    /// A rule that is in none of the policies.
+    UNKNOWN_RULE = "PC244";
 }

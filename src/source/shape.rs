@@ -57,6 +57,8 @@ pub enum Shape {
     Named(&'static Shape),
     /// The same, but for these fields, which have a meaning of their own.
     NamedWith(&'static Shape, &'static [Field]),
+    /// A mapping with whatever its own format has.
+    Raw,
     /// A mapping with declared fields.
     Object(&'static Fields),
     /// Any of these.
@@ -160,6 +162,7 @@ impl Shape {
             Shape::Size => {
                 json!({"type": "string", "pattern": "^[0-9]+(B|KiB|MiB|GiB|TiB)$", "examples": ["10MiB"]})
             }
+            Shape::Raw => json!({"type": "object"}),
             Shape::Word(words) => json!({"enum": words}),
             Shape::List(item) => {
                 json!({"type": "array", "minItems": 1, "items": item.json_schema(definitions)})

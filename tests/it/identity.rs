@@ -2,6 +2,7 @@
 
 mod cache;
 mod corpus;
+mod described;
 mod explaining;
 mod isolation;
 mod library;

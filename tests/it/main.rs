@@ -21,6 +21,7 @@ mod listing;
 mod matrix;
 mod ownership;
 mod policy;
+mod policy_cli;
 mod probe;
 mod process;
 mod profiles;

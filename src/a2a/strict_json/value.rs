@@ -1,6 +1,7 @@
 //! An owned tree, for tokens and cards.
 
 use super::{Cursor, JsonFault, Kind};
+use std::fmt::{self, Write};
 
 /// No tree is deeper than this, whatever the caller asks for: dropping one takes stack per level.
 const DEEPEST: usize = 256;
@@ -20,6 +21,34 @@ pub enum Value {
     Array(Vec<Value>),
     /// An object.
     Object(Vec<(Box<str>, Value)>),
+}
+
+/// The value as JSON, without white space.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Recursion is bounded by the depth of what was read.
+        match self {
+            Value::Null => f.write_str("null"),
+            Value::Bool(value) => write!(f, "{value}"),
+            Value::Number(text) => f.write_str(text),
+            Value::String(text) => write!(f, "{}", serde_json::Value::from(&**text)),
+            Value::Array(items) => {
+                f.write_char('[')?;
+                for (i, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if i > 0 { "," } else { "" })?;
+                }
+                f.write_char(']')
+            }
+            Value::Object(members) => {
+                f.write_char('{')?;
+                for (i, (name, value)) in members.iter().enumerate() {
+                    let comma = if i > 0 { "," } else { "" };
+                    write!(f, "{comma}{}:{value}", serde_json::Value::from(&**name))?;
+                }
+                f.write_char('}')
+            }
+        }
+    }
 }
 
 impl Value {

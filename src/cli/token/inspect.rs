@@ -12,7 +12,7 @@ use crate::cli::exit;
 use crate::config::snapshot::Snapshot;
 use crate::identity::issuer::{Grant, IssuerConfig, KeyOrigin, RemoteKeys};
 use crate::identity::keys::{Fixed, KeySet};
-use crate::identity::{Finding, Issuers, KeySource, accept, explain};
+use crate::identity::{Finding, Issuers, KeySource, Principal, TokenFault, accept, explain};
 use crate::pipeline::RequestId;
 use crate::pipeline::issuer_keys::KeyFetchFault;
 use crate::pipeline::ports::Clock;
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
 }
 
 /// Longest input in bytes, far above what any gateway takes (TR-6).
-pub(super) const MAX_INPUT: u64 = 65_536;
+pub(in crate::cli) const MAX_INPUT: u64 = 65_536;
 
 pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
     let text = match &arguments.token[..] {
@@ -84,6 +84,35 @@ pub(super) fn run(arguments: &Arguments) -> Result<u8, Trouble> {
     let accepted = verdict.accepted.is_some();
     print(arguments.json, shown, now, Some(verdict));
     Ok(if accepted { exit::YES } else { exit::NO })
+}
+
+/// Whose a token is, by all that a gateway with this configuration judges it by, but for asking its
+/// issuer; or the rule that refuses it.
+///
+/// # Errors
+/// What is revoked cannot be read.
+pub(in crate::cli) fn whose(
+    snapshot: &Snapshot,
+    text: &str,
+) -> Result<Result<Principal, TokenFault>, String> {
+    let token = bare(text);
+    let now = i64::try_from(SystemClock::new().now() / 1000).unwrap_or(i64::MAX);
+    let shown = take_apart(token).ok();
+    let iss = shown
+        .as_ref()
+        .and_then(|shown| shown.payload.get("iss")?.as_str());
+    let issuers = &snapshot.issuers;
+    let compiled = Issuers::with_keys(issuers, issuers.iter().map(|entry| keys(entry, iss)));
+    let principal = match accept(&compiled, token, now) {
+        Ok(principal) => principal,
+        Err(refused) => return Ok(Err(refused.fault)),
+    };
+    let added = match &snapshot.revocation.state {
+        Some(state) => RevocationFile::look(state).map_err(|error| error.to_string())?,
+        None => Vec::new(),
+    };
+    let revoked = Revocations::new(snapshot, added).judge(&principal, now);
+    Ok(revoked.map(|()| principal))
 }
 
 /// The keys of an entry as the gateway would have them now. Only the issuer that the token names

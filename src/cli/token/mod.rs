@@ -14,6 +14,9 @@ mod mint;
 mod shaped;
 mod show;
 
+pub(super) use inspect::{MAX_INPUT, whose};
+pub(super) use show::safe;
+
 use super::exit;
 use crate::config::check::load;
 use crate::config::snapshot::Snapshot;

@@ -129,7 +129,7 @@ fn write_string(out: &mut String, text: &str) {
 }
 
 /// Text with `\uXXXX` for every character that could deceive its reader.
-pub(super) fn safe(text: &str) -> String {
+pub(in crate::cli) fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if !deceives(c) {

@@ -89,6 +89,8 @@ fn names_are_unique_across_files_and_the_second_says_where_the_first_is() {
 #[test]
 fn the_schema_is_the_one_that_is_checked_in() {
     expect_file(Path::new("config/policy.schema.json"), &document::schema());
+    let tests = policy::trial::shape::schema();
+    expect_file(Path::new("config/tests.schema.json"), &tests);
 }
 
 /// Every file under `policies/` is loaded by an example, without an error or a warning.

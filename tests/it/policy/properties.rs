@@ -5,7 +5,7 @@ use super::reference::{
 };
 use super::{Site, decide, site, text};
 use portcullis::a2a::content::Content;
-use portcullis::policy::{self, Effect, Memo, PolicySet, RuleResult, may_ever};
+use portcullis::policy::{self, Effect, Memo, PolicySet, RuleResult, Tri, may_ever};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -76,6 +76,50 @@ proptest! {
                 let may = may_ever(&policies, principal, Some(&memo), agent);
                 // Another message may do where this one does not.
                 prop_assert!(may == expected || (may && looks_at_messages));
+            }
+        }
+    }
+
+    /// An explanation says of every rule what the decision made of it.
+    #[test]
+    fn what_is_considered_agrees_with_what_is_decided(
+        rules in rules(),
+        principals in principals(&site()),
+        message in messages(),
+    ) {
+        let site = site();
+        let policies = compile(&site, &numbered(&rules));
+        let content = Content::given(saying(&message));
+        for principal in &principals {
+            for call in CallModel::all() {
+                let question = policy::Question {
+                    content: Some(&content),
+                    ..call.question(principal)
+                };
+                let decision = policy::decide(&policies, &question);
+                let all = policy::considered(&policies, &question);
+                let counts = |effect, for_actor| {
+                    let of = all.iter().filter(move |c| c.effect == effect && c.for_actor == for_actor && !c.shadow);
+                    of.filter(|c| c.counts).count()
+                };
+                let parties = if principal.actors.is_empty() { &[false][..] } else { &[false, true] };
+                let fires = parties.iter().any(|actor| counts(Effect::Deny, *actor) > 0);
+                let allows = parties.iter().all(|actor| counts(Effect::Allow, *actor) > 0);
+                prop_assert_eq!(decision.effect == Effect::Allow, allows && !fires);
+                prop_assert_eq!(decision.reason == "deny_rule", fires);
+                if let Some(rule) = &decision.rule {
+                    prop_assert!(all.iter().any(|c| c.counts && !c.shadow && c.rule == *rule));
+                }
+                for found in &all {
+                    let holds = match found.effect {
+                        Effect::Allow => found.result == Tri::True,
+                        Effect::Deny => found.result != Tri::False,
+                    };
+                    prop_assert_eq!(found.counts, holds, "{:?}", found);
+                    prop_assert!(!found.counts || found.outside.is_none());
+                    let open = found.tests.iter().filter(|t| t.result != Tri::True);
+                    prop_assert!(open.clone().all(|t| t.why.is_some()));
+                }
             }
         }
     }

@@ -197,7 +197,7 @@ fn every_policy_in_it_loads_with_its_gateway_file() {
     .unwrap();
     let mut loaded = 0;
     for block in blocks.iter().filter(|b| b.info.starts_with("yaml")) {
-        if block.info == "yaml gateway.yaml" {
+        if block.info == "yaml gateway.yaml" || block.info.ends_with("_test.yaml") {
             continue;
         }
         fs::write(at("policy.yaml"), block.text).unwrap();
