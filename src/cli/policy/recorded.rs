@@ -1,7 +1,7 @@
 //! A request of the journal, to be judged again.
 //!
-//! A record tells the claims that policy used then, where they were values. What it does not tell
-//! is named, and counts as missing, so that nothing is allowed for it.
+//! A record tells the claims that policy used then, and of those without a value why. What it does
+//! not tell is named, and counts as missing, so that nothing is allowed for it.
 
 use super::caller::usage;
 use crate::a2a::Operation;
@@ -137,13 +137,25 @@ fn principal(snapshot: &Snapshot, caller: &Value, untold: &mut Vec<String>) -> O
     };
     let mut claims = Vec::new();
     for declared in &config.claims {
-        let state = state(declared.kind, &caller["claims"][&*declared.name]);
+        let name = &*declared.name;
+        let state = match caller["no_claims"][name].as_str() {
+            Some("missing") => Some(ClaimState::Missing),
+            Some("null") => Some(ClaimState::Null),
+            Some("wrong_type") => Some(ClaimState::WrongType),
+            Some(_) | None => state(declared.kind, &caller["claims"][name]),
+        };
         if state.is_none() {
-            untold.push(declared.name.to_string());
+            untold.push(name.to_owned());
         }
         claims.push(state.unwrap_or(ClaimState::Missing));
     }
-    untold.push("scopes".to_owned());
+    let scopes = match state(ClaimKind::StringArray, &caller["scopes"]) {
+        Some(ClaimState::Value(ClaimValue::Strings(scopes))) => scopes,
+        Some(_) | None => {
+            untold.push("scopes".to_owned());
+            Vec::new()
+        }
+    };
     Some(Principal {
         issuer_index: index,
         issuer: Arc::from(name),
@@ -151,7 +163,7 @@ fn principal(snapshot: &Snapshot, caller: &Value, untold: &mut Vec<String>) -> O
         client,
         token_id: None,
         session: None,
-        scopes: Vec::new(),
+        scopes,
         actors,
         grant: match caller["grant"].as_str() {
             Some("agent") => Some(Grant::Agent),
