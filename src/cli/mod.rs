@@ -19,6 +19,7 @@ mod revoke;
 mod run;
 mod sarif;
 mod schema;
+mod scratch;
 pub mod server;
 mod token;
 pub mod upkeep;
@@ -38,6 +39,8 @@ pub mod exit {
     pub const INVALID: u8 = 3;
     /// Tests failed.
     pub const FAILED: u8 = 4;
+    /// What should be as it was is not.
+    pub const INTEGRITY: u8 = 5;
 }
 
 /// An access gateway for A2A agents.
@@ -70,6 +73,8 @@ enum Command {
     Explain(Box<policy::explain::Arguments>),
     /// Say whether a caller may do something, or all that it may do
     CanI(Box<policy::can_i::Arguments>),
+    /// Run the tests of policies against a live gateway and count at the agent
+    Prove(Box<policy::prove::Arguments>),
     /// Try to reach an agent past the gateway, and say whether the way is closed
     Probe(probe::Arguments),
     /// Have a running gateway refuse tokens before they expire
@@ -108,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::Mutate(arguments) => policy::mutate::run(&arguments),
         Command::Explain(arguments) => policy::explain::run(&arguments),
         Command::CanI(arguments) => policy::can_i::run(&arguments),
+        Command::Prove(arguments) => policy::prove::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Revoke(arguments) => revoke::run(*arguments),
         Command::Reload(arguments) => reload::run(&arguments),

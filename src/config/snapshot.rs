@@ -73,6 +73,11 @@ impl SigningKeys {
         self.file(self.assertion.as_ref(), "assertion.pem")
     }
 
+    /// The same of the key that signs what `portcullis prove` found.
+    pub fn proof_file(&self) -> Option<(PathBuf, bool)> {
+        self.file(None, "proof.pem")
+    }
+
     fn file(&self, named: Option<&PathBuf>, made: &str) -> Option<(PathBuf, bool)> {
         match (named, &self.dir) {
             (Some(file), _) => Some((file.clone(), false)),
@@ -163,7 +168,7 @@ pub struct Admin {
 }
 
 /// An agent we guard.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Agent {
     /// Position in [`Snapshot::agents`].
     pub index: usize,

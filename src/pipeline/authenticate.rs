@@ -236,7 +236,7 @@ fn seconds(gate: &Gate) -> i64 {
 /// Issuer entry and subject (IS-5, IS-6), and the client when delegated: what one agent does for a
 /// person is not what another does. Without a client it is the actor. None of them holds the
 /// separator: names are plain, and the rest has no control character (FM-7).
-fn owner(principal: &Principal) -> Owner {
+pub fn owner(principal: &Principal) -> Owner {
     let mut key = format!("{}\u{1f}{}", principal.issuer, principal.subject);
     if let Some(actor) = principal.actors.first() {
         let (by, name) = match &principal.client {

@@ -124,6 +124,11 @@ impl Document {
         }
     }
 
+    /// The text that it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// An error at a place in this file, to be refined with [`Problem::at`] and [`Problem::hint`].
     pub fn problem(
         &self,

@@ -25,6 +25,7 @@ mod policy_cli;
 mod probe;
 mod process;
 mod profiles;
+mod prove;
 mod proving;
 mod readme;
 mod replies;

@@ -21,7 +21,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn fixture() -> Fixture {
+pub(super) fn fixture() -> Fixture {
     let fixture = Fixture::new();
     copy(&Path::new(CASES).join("files"), &fixture.path(""));
     fixture

@@ -4,7 +4,7 @@
 //! required fields stay although they are empty, and the SDKs', in which nothing empty stays.
 
 use super::narrow::folded;
-use super::read::{Member, Node, find};
+use super::read::{Member, Node, find, read};
 use super::shape::{CARD, Kind, Presence, Shape};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -35,6 +35,15 @@ pub(super) fn canonical(card: &[Member<'_>]) -> Result<Canonical, NotCanonical> 
         .unwrap_or(Normal::Object(Vec::new()))
         .write(&mut stripped);
     Ok(Canonical { spec, stripped })
+}
+
+/// Any JSON in the form of RFC 8785; `None` for what is no JSON, has a member twice, is nested too
+/// deep, or has a number that is no finite double.
+pub fn jcs(json: &[u8]) -> Option<String> {
+    let node = read(json).ok()?;
+    let mut out = String::new();
+    any(&node).ok()?.write(&mut out);
+    Some(out)
 }
 
 /// A value by its meaning.

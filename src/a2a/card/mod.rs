@@ -20,6 +20,7 @@ pub mod serve;
 mod shape;
 pub mod signature;
 
+pub use canonical::jcs;
 pub use extended::rewrite_reply;
 pub use fault::{CardFault, DropReason, DroppedInterface};
 pub use rewrite::{Promises, Publication, Published, rewrite};

@@ -6,15 +6,14 @@ use crate::adapters::random::SystemRandom;
 use crate::audit::chain::check;
 use crate::cli::demo_agent::{DemoAgent, Options};
 use crate::cli::dev_issuer::{Claims, DevAlgorithm, DevIssuer};
+use crate::cli::scratch::Scratch;
 use crate::cli::server::{Outside, Server, Sockets};
 use crate::config::check::load;
-use crate::pipeline::ports::Random;
 use crate::proxy::listen::bind;
 use serde_json::json;
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ pub(super) struct World {
     issuer: DevIssuer,
     server: Server,
     journal: Arc<FileJournal>,
-    folder: PathBuf,
+    scratch: Scratch,
     pub(super) http: reqwest::Client,
     /// A task that alice owns, once a row has made it.
     pub(super) task: Option<String>,
@@ -55,7 +54,8 @@ impl World {
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let agent = DemoAgent::start_with(loopback, Options::default()).await?;
         let issuer = DevIssuer::generate(DevAlgorithm::Es256)?;
-        let folder = make_folder()?;
+        let scratch = Scratch::new("demo")?;
+        let folder = scratch.path();
         let (public, admin) = (bind(loopback)?, bind(loopback)?);
         std::fs::write(folder.join("jwks.json"), issuer.jwks())?;
         std::fs::write(folder.join("policy.yaml"), POLICY)?;
@@ -73,7 +73,7 @@ impl World {
             issuer,
             server,
             journal,
-            folder,
+            scratch,
             http,
             task: None,
         };
@@ -142,7 +142,7 @@ impl World {
 
     /// The journal as it stands once it has this many refusals.
     pub(super) async fn journal_summary(&self, refusals: usize) -> String {
-        let folder = self.folder.join("journal");
+        let folder = self.scratch.path().join("journal");
         // What nobody waits for lies for a moment before it is written.
         for _ in 0..200 {
             if let Some(summary) = summarize(&folder, refusals) {
@@ -162,7 +162,7 @@ impl World {
         let token = self.token(reviewer, Wrong::Nothing).unwrap_or_default();
         let public = self.public();
         let admin = self.server.admin;
-        let journal = self.folder.join("journal");
+        let journal = self.scratch.path().join("journal");
         format!(
             r#"
 It stays up until Ctrl-C. To try (the token is good for an hour, here only):
@@ -185,20 +185,7 @@ It stays up until Ctrl-C. To try (the token is good for an hour, here only):
         let journal = self.journal;
         let _ = tokio::task::spawn_blocking(move || journal.close()).await;
         self.agent.stop().await;
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// A folder that nobody else can read, in the system's place for temporary files.
-fn make_folder() -> std::io::Result<PathBuf> {
-    let mut bytes = [0u8; 8];
-    SystemRandom.fill(&mut bytes);
-    let folder = std::env::temp_dir().join(format!(
-        "portcullis-demo-{:016x}",
-        u64::from_be_bytes(bytes)
-    ));
-    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    Ok(folder)
 }
 
 /// Changes the first character of the signature, whose bits all count.

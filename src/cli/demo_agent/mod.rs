@@ -44,6 +44,8 @@ pub struct Options {
     pub more_paths: Vec<String>,
     /// Paths beside the protocol that it answers with 200 to any method.
     pub other_paths: Vec<String>,
+    /// Whether it has an extended card, which is its card.
+    pub extended_card: bool,
     /// Whether every request is kept, for [`DemoAgent::requests`]. Grows without bound.
     pub keep_requests: bool,
 }
@@ -59,6 +61,7 @@ impl Default for Options {
             other_paths: ["/a2a/status", "/config", "/nodes/devices"]
                 .map(str::to_owned)
                 .to_vec(),
+            extended_card: false,
             keep_requests: false,
         }
     }

@@ -35,6 +35,7 @@ enum Method {
     List,
     Cancel,
     Subscribe,
+    Card,
     Push(Push),
 }
 
@@ -48,6 +49,7 @@ enum Push {
 
 pub(super) struct Service {
     card: Vec<u8>,
+    extended: bool,
     tasks: Mutex<Tasks>,
 }
 
@@ -64,6 +66,7 @@ impl Service {
     pub(super) fn new(options: &super::Options, address: SocketAddr) -> Service {
         Service {
             card: shapes::card(options, address).to_string().into_bytes(),
+            extended: options.extended_card,
             tasks: Mutex::default(),
         }
     }
@@ -103,6 +106,7 @@ impl Service {
             "GetTaskPushNotificationConfig" => (Version::V1_0, Method::Push(Push::Get)),
             "ListTaskPushNotificationConfigs" => (Version::V1_0, Method::Push(Push::List)),
             "DeleteTaskPushNotificationConfig" => (Version::V1_0, Method::Push(Push::Delete)),
+            "GetExtendedAgentCard" if self.extended => (Version::V1_0, Method::Card),
             "message/send" => (Version::V0_3, Method::Send),
             "message/stream" => (Version::V0_3, Method::Stream),
             "tasks/get" => (Version::V0_3, Method::Get),
@@ -145,6 +149,10 @@ impl Service {
             }
             Method::List => Ok(whole(self.list(params)?)),
             Method::Push(push) => Ok(whole(self.push(version, push, params)?)),
+            Method::Card => {
+                let card = serde_json::from_slice(&self.card).unwrap_or_default();
+                Ok(whole(card))
+            }
             Method::Cancel => {
                 let task = self.cancel(params)?;
                 let view = task.borrow();

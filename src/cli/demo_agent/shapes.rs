@@ -165,6 +165,9 @@ pub(super) fn card(options: &super::Options, address: SocketAddr) -> Value {
             CardShape::V1_0 | CardShape::V0_3 => json!([interface("1.0")]),
         };
     }
+    if options.extended_card {
+        card["capabilities"]["extendedAgentCard"] = json!(true);
+    }
     if options.card != CardShape::V1_0 {
         card["url"] = json!(url);
         card["preferredTransport"] = json!("JSONRPC");

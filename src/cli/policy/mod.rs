@@ -13,6 +13,7 @@ pub(super) mod can_i;
 pub(super) mod diff;
 pub(super) mod explain;
 pub(super) mod mutate;
+pub(super) mod prove;
 mod recorded;
 pub(super) mod replay;
 mod source;

@@ -1,7 +1,8 @@
 //! Policies and their tests, as a command line names them.
 
 use crate::cli::exit;
-use crate::config::check::load;
+use crate::config::capture::Capture;
+use crate::config::check::compile;
 use crate::config::snapshot::Snapshot;
 use crate::identity::trial::principal;
 use crate::identity::{Principal, TokenFault, fault};
@@ -10,6 +11,7 @@ use crate::policy::trial::{Caller, Calling, Trial, is_tests, read};
 use crate::policy::{self, PolicySet};
 use crate::source::tree::MAX_BYTES;
 use crate::source::{Document, Kind, Problem, Problems, codes};
+use aws_lc_rs::digest::{SHA256, digest};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
@@ -36,6 +38,38 @@ pub(in crate::cli) struct Suite {
     pub(super) trials: Vec<Trial>,
     /// Files of tests that are about other policies than these.
     pub(super) passed_over: Vec<String>,
+    /// What it was read from.
+    pub(super) sources: Sources,
+}
+
+/// The files of a suite, as they were when they were read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Sources {
+    pub(super) gateway: Source,
+    pub(super) policies: Vec<Source>,
+    pub(super) tests: Vec<Source>,
+}
+
+/// A file, and the hex SHA-256 of its bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Source {
+    pub(super) path: String,
+    pub(super) sha256: String,
+}
+
+impl Source {
+    fn new(path: &str, text: &str) -> Source {
+        let hash = digest(&SHA256, text.as_bytes());
+        Source {
+            path: path.to_owned(),
+            sha256: hash.as_ref().iter().map(|b| format!("{b:02x}")).collect(),
+        }
+    }
+
+    fn of(documents: &[Document]) -> Vec<Source> {
+        let one = |document: &Document| Source::new(&document.file, document.text());
+        documents.iter().map(one).collect()
+    }
 }
 
 impl Suite {
@@ -48,8 +82,10 @@ impl Suite {
             eprint!("{problems}");
             exit::INVALID
         };
-        let loaded = load(&named.config).map_err(wrong)?;
-        Suite::read(loaded.snapshot, &named.paths).map_err(wrong)
+        let (snapshot, gateway) = opened(&named.config).map_err(wrong)?;
+        let mut suite = Suite::read(snapshot, &named.paths).map_err(wrong)?;
+        suite.sources.gateway = gateway;
+        Ok(suite)
     }
 
     /// The gateway file with its policies, without tests.
@@ -57,13 +93,20 @@ impl Suite {
     /// # Errors
     /// The exit code; what is wrong was printed.
     pub(super) fn of_gateway(config: &Path) -> Result<Suite, u8> {
-        let loaded = load(config).map_err(|problems| {
+        let (snapshot, gateway) = opened(config).map_err(|problems| {
             eprint!("{problems}");
             exit::INVALID
         })?;
+        let files = snapshot.policies.iter();
+        let policies = files.map(|file| Source::new(&file.path.display().to_string(), &file.text));
         Ok(Suite {
-            policy: Arc::clone(&loaded.snapshot.policy),
-            snapshot: loaded.snapshot,
+            sources: Sources {
+                gateway,
+                policies: policies.collect(),
+                tests: Vec::new(),
+            },
+            policy: Arc::clone(&snapshot.policy),
+            snapshot,
             trials: Vec::new(),
             passed_over: Vec::new(),
         })
@@ -107,6 +150,11 @@ impl Suite {
             Arc::new(policy)
         };
         let passed_over = found.pass_over()?;
+        let sources = Sources {
+            gateway: Source::default(),
+            policies: Source::of(&found.policies),
+            tests: Source::of(&found.tests),
+        };
         // Who names files of tests alone means these.
         let within = if own && !paths.is_empty() {
             Vec::new()
@@ -123,6 +171,7 @@ impl Suite {
             policy,
             trials,
             passed_over,
+            sources,
         })
     }
 
@@ -146,6 +195,15 @@ impl Suite {
             policy: &self.policy,
         }
     }
+}
+
+/// A gateway file with everything that it names.
+fn opened(config: &Path) -> Result<(Snapshot, Source), Problems> {
+    let capture = Capture::take(config);
+    let loaded = compile(&capture, 1, None)?;
+    let name = config.display().to_string();
+    let text = capture.document.as_ref().map_or("", Document::text);
+    Ok((loaded.snapshot, Source::new(&name, text)))
 }
 
 /// Files, read.
