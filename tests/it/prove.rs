@@ -208,6 +208,27 @@ fn a_result_is_of_one_key_and_of_the_files_that_were_tried() {
     assert_eq!(verify(&fixture, &with_config).0, Some(3));
 }
 
+/// What is signed is what was found: a failure stays one.
+#[test]
+fn a_failed_run_is_signed_as_one() {
+    let fixture = fixture();
+    let path = |name: &str| fixture.path(name).to_str().unwrap().to_owned();
+    let (config, wrong, out) = (
+        path("prove/gate.yaml"),
+        path("prove/failing/wrong_test.yaml"),
+        path("proof.json"),
+    );
+    let arguments = ["prove", "--config", &config, "--out", &out, &wrong];
+    let (code, text) = said(fixture.run(&arguments, ""));
+    assert_eq!(code, Some(4), "{text}");
+    let (code, text) = verify(&fixture, &["--config", &config]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("1 proven, 4 failed, 0 not tried"), "{text}");
+    let result: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
+    assert_eq!(result["rows"][0]["result"], "failed");
+    assert_eq!(result["rows"][0]["executions"], 0);
+}
+
 /// Files for a gateway with one agent at `agent`, and its policy with tests.
 fn files(folder: &Path, agent: SocketAddr, issuer: &Issuer) -> String {
     let jwks = issuer.write_jwks(folder, "dev");
@@ -352,6 +373,11 @@ async fn a_real_agents_own_count_is_the_proof() {
         text.contains("FAILED: agent pr-agent counted after its last test"),
         "{text}"
     );
+    // One whose count is of something else.
+    let (code, text) = run(counter(agent.clone(), |_, asked| 1000 - asked).await).await;
+    assert_eq!(code, Some(4), "{text}");
+    assert!(text.contains("0 proven, 5 failed"), "{text}");
+    assert!(text.contains("counter went backwards"), "{text}");
     // One that counts nothing, and one that says nothing.
     let (code, text) = run(counter(agent.clone(), |_, _| 7).await).await;
     assert_eq!(code, Some(4), "{text}");

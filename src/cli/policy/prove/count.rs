@@ -146,3 +146,39 @@ pub(super) fn built_in(separate: &Separate) -> Vec<Counts> {
         })
         .collect()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_one_agents_or_everybodys() {
+        let urls = ["one=http://a/x?y=z", "http://b/?q=1"].map(str::to_owned);
+        let all = Elsewhere::parse(&urls, "a.b").unwrap();
+        let url = |agent: &str| all.url(agent).map(Url::as_str);
+        assert_eq!(url("one"), Some("http://a/x?y=z"));
+        assert_eq!(url("two"), Some("http://b/?q=1"));
+        assert_eq!(all.path, ["a", "b"]);
+        for wrong in ["one=", "ftp://a", "one=a:1"] {
+            assert!(
+                Elsewhere::parse(&[wrong.to_owned()], "a").is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_counted_since_is_never_less_than_nothing() {
+        let counts = |requests, executions| Counts {
+            requests,
+            executions,
+        };
+        let before = counts(Some(2), 1);
+        assert_eq!(counts(Some(3), 1).since(before), Some(counts(Some(1), 0)));
+        assert_eq!(counts(None, 2).since(before), Some(counts(None, 1)));
+        assert_eq!(counts(Some(1), 1).since(before), None);
+        assert_eq!(counts(Some(2), 0).since(before), None);
+        assert_eq!(before.plus((2, 1)), counts(Some(4), 2));
+    }
+}
