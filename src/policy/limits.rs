@@ -54,6 +54,8 @@ pub(super) struct Limits<'d> {
     pub(super) read: Vec<Limit>,
     /// Where there is one for an agent, `None` for any agent; by whose calls count together.
     seen: HashMap<(Option<&'d str>, Per), String>,
+    /// Where the first was of all with this.
+    first: HashMap<Per, String>,
 }
 
 impl<'d> Limits<'d> {
@@ -101,11 +103,7 @@ impl<'d> Limits<'d> {
             let mut same = [(agent, per), (None, per)].into_iter();
             let first = match agent {
                 Some(_) => same.find_map(|key| self.seen.get(&key)),
-                None => self
-                    .seen
-                    .iter()
-                    .find(|((_, p), _)| *p == per)
-                    .map(|(_, at)| at),
+                None => self.first.get(&per),
             };
             match first {
                 Some(first) => place.error(
@@ -114,6 +112,7 @@ impl<'d> Limits<'d> {
                     format!("the first one is at {first}: make one of them"),
                 ),
                 None => {
+                    self.first.entry(per).or_insert_with(|| here.clone());
                     self.seen.insert((agent, per), here);
                 }
             }
