@@ -1,6 +1,7 @@
 //! `portcullis check`: every problem of a configuration, all at once; with `--live`, what agents'
 //! cards say to it.
 
+use super::policy::untested::untested;
 use super::{exit, sarif};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::fetch::cards::CardFetcher;
@@ -59,6 +60,7 @@ pub(super) fn run(arguments: Arguments) -> u8 {
     };
     if let Some(snapshot) = &snapshot {
         problems.extend(expired(snapshot, SystemClock::new().now()));
+        problems.extend(untested(&arguments.config));
     }
     let good = snapshot.is_some() && !problems.has_errors();
     let cards = match snapshot.as_ref().filter(|_| arguments.live) {

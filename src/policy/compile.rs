@@ -1,5 +1,6 @@
 //! From policy files to a [`PolicySet`], with everything that is wrong with them.
 
+use super::analysis;
 use super::content;
 use super::document::{POLICY, RULE, SCOPE};
 use super::index::{Body, Operations, PolicySet, Rule, RuleIssuers, Scope};
@@ -25,6 +26,7 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
         policies: HashMap::new(),
         ids: HashMap::new(),
         rules: Vec::new(),
+        placed: Vec::new(),
         followed: Vec::new(),
         shadows: Vec::new(),
         webhooks: Webhooks::default(),
@@ -37,6 +39,9 @@ pub fn compile(documents: &[Document], world: &World<'_>) -> (PolicySet, Problem
     }
     if world.complete {
         compiler.warn_no_follow_up();
+    }
+    if world.complete && compiler.whole {
+        analysis::warn(&compiler.rules, &compiler.placed);
     }
     let skills: Vec<&[Box<str>]> = world.agents.iter().map(|a| a.skills).collect();
     let rules = std::mem::take(&mut compiler.rules);
@@ -68,6 +73,8 @@ struct Compiler<'w, 'd> {
     policies: HashMap<&'d str, String>,
     ids: HashMap<&'d str, String>,
     rules: Vec<Rule>,
+    /// Where each of them stands.
+    placed: Vec<Value<'w, 'd>>,
     /// The agents of allows in force, with their operations.
     followed: Vec<(Value<'w, 'd>, Option<Vec<usize>>, Operations)>,
     shadows: Vec<Shadow>,
@@ -101,6 +108,7 @@ impl<'w, 'd> Compiler<'w, 'd> {
         for value in rules.unwrap_or_default() {
             let rule = value.fields(&RULE).and_then(|f| self.rule(file, &f));
             self.whole &= rule.is_some();
+            self.placed.extend(rule.as_ref().map(|_| value.clone()));
             self.rules.extend(rule);
         }
         if let Some(tests) = fields.get("tests") {

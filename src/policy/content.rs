@@ -27,7 +27,7 @@ pub(super) enum Seen<'a> {
 }
 
 /// One matcher on the values at one path.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct ContentTest {
     /// As the policy writes it.
     pub(super) path: Arc<str>,

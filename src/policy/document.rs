@@ -269,9 +269,3 @@ pub static MATCHER: Fields = Fields {
     ],
     later: &[],
 };
-
-/// The draft-07 schema that `portcullis schema policy` prints, with a line feed at its end. The
-/// copy in `config/policy.schema.json` is compared in tests.
-pub fn schema() -> String {
-    format!("{:#}\n", POLICY.json_schema())
-}

@@ -1,8 +1,9 @@
 //! Reading conditions: claims by name, each with exactly one matcher that fits its type.
 
-use super::condition::{Condition, Glob, Matcher, Reserved, Source, Test};
+use super::condition::{Condition, Matcher, Reserved, Source, Test};
 use super::content;
 use super::document::MATCHER;
+use super::glob::Glob;
 use super::index::RuleIssuers;
 use super::names::{Names, type_name};
 use crate::identity::issuer::ClaimKind;

@@ -4,6 +4,7 @@
 //! `identity`. Invariants: default deny; a firing deny beats every allow and order never matters;
 //! anything that is not known never widens (I-3). Start reading at [`decide()`], then [`decision`].
 
+mod analysis;
 pub mod compile;
 mod condition;
 mod content;
@@ -12,6 +13,8 @@ pub mod decision;
 pub mod diff;
 pub mod document;
 pub mod explain;
+mod glob;
+mod implies;
 pub mod index;
 pub mod limits;
 mod matchers;
@@ -20,6 +23,7 @@ pub mod mutate;
 pub mod names;
 pub mod public_address;
 pub mod replay;
+pub mod schema;
 mod shadow;
 pub mod suggest;
 pub mod trial;

@@ -69,6 +69,13 @@ pub(super) fn groups() -> impl Iterator<Item = (&'static str, Vec<Operation>)> {
     })
 }
 
+/// What may stand in a list of operations.
+pub(super) fn operation_names() -> impl Iterator<Item = &'static str> {
+    let groups = GROUPS.iter().map(|(name, _)| *name);
+    let all = groups.chain(Operation::ALL.into_iter().map(Operation::name));
+    all.chain(["backend"])
+}
+
 /// An operation, a group, or `backend`.
 pub(super) fn operations(value: &Value<'_, '_>, name: &str) -> Option<Operations> {
     if name == "backend" {
@@ -95,11 +102,7 @@ pub(super) fn operations(value: &Value<'_, '_>, name: &str) -> Option<Operations
         );
         return None;
     }
-    let names = || {
-        let groups = GROUPS.iter().map(|(name, _)| *name);
-        let all = groups.chain(Operation::ALL.into_iter().map(Operation::name));
-        all.chain(["backend"])
-    };
+    let names = operation_names;
     let hint = match (name, suggest(name, names())) {
         ("any" | "*" | "all", _) => "write `operations: any`, without a list".to_owned(),
         (_, Some(near)) => format!("did you mean `{near}`?"),

@@ -260,6 +260,12 @@ codes! {
     LOOSE_QUANTIFIER = "PC233";
     /// Warning: limits are read and checked, and not enforced by this version.
     LIMITS_NOT_ENFORCED = "PC234";
+    /// Warning: a rule that another one covers: without it every call would be decided the same.
+    COVERED = "PC235";
+    /// Warning: an allow that can allow nothing, since a deny fires on all of it.
+    UNDONE = "PC236";
+    /// Warning: an allow that decides no test; only `check` looks for it.
+    UNTESTED = "PC237";
     /// A test whose caller cannot be.
     TEST_CALLER = "PC240";
     /// A test whose call cannot be.

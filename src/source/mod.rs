@@ -7,6 +7,7 @@
 //! Start reading at [`problem`], then [`walk`].
 
 pub mod codes;
+pub mod examples;
 pub mod instant;
 pub mod problem;
 pub mod quantity;

@@ -23,6 +23,14 @@ fn examples() -> BTreeMap<&'static str, String> {
             *known = shown;
         }
     }
+    // What only `check` looks for.
+    let (_, _, said) = run(&["check", "--config", "tests/cases/cli/untested/gateway.yaml"]);
+    let untested = said
+        .split("\n\n")
+        .find(|problem| problem.contains("[PC237]"));
+    let untested = untested.unwrap_or_else(|| panic!("{said}"));
+    let untested = untested.trim().replace("tests/cases/cli/untested/", "");
+    shortest.insert(codes::UNTESTED, untested + "\n");
     shortest
 }
 
@@ -147,4 +155,38 @@ fn check_prints_sarif() {
     assert_eq!(exit, 0);
     let log: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(log["runs"][0]["results"], json!([]));
+}
+
+/// Allows in force that decide no test, and no other rules; a test beside the policy counts.
+#[test]
+fn check_names_allows_without_a_test() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = Path::new("tests/cases/cli/untested");
+    for file in ["gateway.yaml", "policy.yaml"] {
+        let text = fs::read_to_string(from.join(file)).unwrap();
+        let keys = fs::canonicalize("config/jwks.json").unwrap();
+        let text = text.replace("../../../../config/jwks.json", keys.to_str().unwrap());
+        fs::write(folder.path().join(file), text).unwrap();
+    }
+    let gateway = folder.path().join("gateway.yaml");
+    let check = || run(&["check", "--json", "--config", gateway.to_str().unwrap()]);
+    let untested = |shown: &str| -> Vec<String> {
+        let report: Value = serde_json::from_str(shown).unwrap();
+        let problems = report["problems"].as_array().unwrap().clone();
+        let untested = problems.iter().filter(|p| p["code"] == codes::UNTESTED);
+        untested
+            .map(|p| p["message"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (exit, shown, _) = check();
+    assert_eq!(exit, 0);
+    assert_eq!(untested(&shown), ["no test shows what `followed` allows"]);
+    let tests = "version: 1\npolicy: half-tested\ntests:\n  - name: a task\n    as: {grant: agent, claims: {}}\n    call: {agent: weather, operation: GetTask}\n    expect: {effect: allow}\n";
+    fs::write(folder.path().join("more_test.yaml"), tests).unwrap();
+    let (exit, shown, _) = check();
+    assert_eq!((exit, untested(&shown)), (0, Vec::new()));
+    // What is wrong with a test beside it shows here, too.
+    let wrong = tests.replace("GetTask", "GetTsak");
+    fs::write(folder.path().join("more_test.yaml"), wrong).unwrap();
+    assert_eq!(check().0, 3);
 }

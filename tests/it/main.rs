@@ -30,6 +30,8 @@ mod proving;
 mod readme;
 mod replies;
 mod revocation;
+mod schemas;
+mod shipped;
 mod support;
 mod tidy;
 mod token_cli;

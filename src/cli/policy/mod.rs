@@ -20,6 +20,7 @@ mod source;
 pub(super) mod suggest;
 pub(super) mod suite;
 pub(super) mod test;
+pub(super) mod untested;
 mod window;
 
 use crate::pipeline::trial::Judged;

@@ -112,7 +112,7 @@ impl Suite {
         })
     }
 
-    fn read(snapshot: Snapshot, paths: &[PathBuf]) -> Result<Suite, Problems> {
+    pub(super) fn read(snapshot: Snapshot, paths: &[PathBuf]) -> Result<Suite, Problems> {
         let mut found = Found::default();
         if paths.is_empty() {
             let mut folders = BTreeSet::new();
@@ -198,7 +198,7 @@ impl Suite {
 }
 
 /// A gateway file with everything that it names.
-fn opened(config: &Path) -> Result<(Snapshot, Source), Problems> {
+pub(super) fn opened(config: &Path) -> Result<(Snapshot, Source), Problems> {
     let capture = Capture::take(config);
     let loaded = compile(&capture, 1, None)?;
     let name = config.display().to_string();

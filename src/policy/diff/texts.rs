@@ -3,7 +3,7 @@
 //! Patterns are read as automata side by side and followed breadth first, so what is found is
 //! complete unless the bound is hit, and then it says so.
 
-use super::super::condition::Glob;
+use super::super::glob::Glob;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 /// Most states that are followed for one set of patterns.

@@ -157,9 +157,3 @@ pub static NEAR: Fields = Fields {
     ],
     later: &[],
 };
-
-/// The draft-07 schema that `portcullis schema tests` prints, with a line feed at its end. The copy
-/// in `config/tests.schema.json` is compared in tests.
-pub fn schema() -> String {
-    format!("{:#}\n", TEST_FILE.json_schema())
-}

@@ -234,7 +234,7 @@ impl Process {
     }
 
     /// The first line on stderr with `text`; `None` when it ends without.
-    fn until_written(&self, text: &str) -> Option<String> {
+    pub fn until_written(&self, text: &str) -> Option<String> {
         let stderr = &self.output[1];
         let until = Instant::now() + BOUND;
         let mut bytes = stderr.bytes.lock().unwrap();
