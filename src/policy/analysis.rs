@@ -124,10 +124,7 @@ fn covered(narrow: &Rule, wide: &Rule) -> bool {
 /// Whether `condition` is true wherever `given` is.
 fn follows(condition: &Condition, given: &Condition) -> bool {
     let known = |test: &Test| {
-        let mut known = given
-            .claims
-            .iter()
-            .filter(|known| known.claim == test.claim);
+        let mut known = on_claim(given, test);
         known.any(|known| known.matcher.implies(&test.matcher))
     };
     alike(condition, given)
@@ -136,6 +133,12 @@ fn follows(condition: &Condition, given: &Condition) -> bool {
             .content
             .iter()
             .all(|test| given.content.contains(test))
+}
+
+/// The tests of a condition on the claim that `test` is about.
+fn on_claim<'c>(condition: &'c Condition, test: &Test) -> impl Iterator<Item = &'c Test> {
+    let all = condition.claims.iter();
+    all.filter(move |known| known.claim == test.claim)
 }
 
 /// Whether both ask for the same party of a delegated call: one that names the actor always asks
@@ -156,10 +159,7 @@ fn undone(allow: &Rule, deny: &Rule) -> bool {
         return false;
     };
     let excluded = |test: &Test| {
-        let mut known = require
-            .claims
-            .iter()
-            .filter(|known| known.claim == test.claim);
+        let mut known = on_claim(require, test);
         known.any(|known| known.matcher.excludes(&test.matcher))
     };
     match &deny.body {

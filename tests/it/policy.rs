@@ -8,6 +8,7 @@ mod diff;
 mod files;
 mod matchers;
 mod properties;
+mod redundant;
 mod reference;
 mod replay;
 mod shadow;
