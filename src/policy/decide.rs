@@ -75,20 +75,24 @@ pub fn decide(policies: &PolicySet, question: &Question<'_>) -> Decision {
         return Decision::deny(Decision::NO_RULE);
     };
     let slot = question.asked.slot();
+    // Looked up once: the parties of a call are gone through several times.
+    let skill = skill_number(agent, slot, question.skill);
     let call = |party: &Party| Call {
         policies,
         agent,
         slot,
-        skill: skill_number(agent, slot, question.skill),
+        skill,
         principal: question.principal,
         memo: question.memo,
         party: *party,
         seen: question.content.map_or(Seen::Nothing, Seen::Content),
     };
     let parties = parties(question.principal).iter().map(call);
-    let decision = in_force(parties.clone());
-    let shadow = shadows(parties, &decision);
-    Decision { shadow, ..decision }
+    let mut decision = in_force(parties.clone());
+    if !policies.shadows().is_empty() {
+        decision.shadow = shadows(parties, &decision);
+    }
+    decision
 }
 
 /// What the rules in force say.
@@ -262,15 +266,6 @@ pub fn could_allow(
         .flat_map(|l| &l.allows)
         .filter_map(rule)
         .any(|allow| !beaten(allow))
-}
-
-/// The claims that rules for this agent look at, as positions among the declared claims of the
-/// issuer at `issuer`, ascending: what a record says about a caller.
-pub fn claims_used(policies: &PolicySet, agent: usize, issuer: usize) -> &[usize] {
-    let agent = policies.agents.get(agent);
-    agent
-        .and_then(|a| a.claims.get(issuer))
-        .map_or(&[], |claims| claims)
 }
 
 pub(super) fn skill_number(agent: &AgentRules, slot: usize, asked: AskedSkill<'_>) -> SkillNumber {

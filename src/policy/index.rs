@@ -426,6 +426,15 @@ fn lists(here: &[(usize, &Rule)], concerns: impl Fn((usize, &Rule)) -> bool) -> 
     }
 }
 
+/// The claims that rules for this agent look at, as positions among the declared claims of the
+/// issuer at `issuer`, ascending: what a record says about a caller.
+pub fn claims_used(policies: &PolicySet, agent: usize, issuer: usize) -> &[usize] {
+    let agent = policies.agents.get(agent);
+    agent
+        .and_then(|a| a.claims.get(issuer))
+        .map_or(&[], |claims| claims)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,12 +32,12 @@ pub mod webhooks;
 pub use compile::compile;
 pub use condition::Tri;
 pub use decide::{
-    Asked, AskedSkill, Considered, Needed, Question, Tested, claims_used, considered, could_allow,
-    could_use, decide, looks_at_content, may_ever, needed, required,
+    Asked, AskedSkill, Considered, Needed, Question, Tested, considered, could_allow, could_use,
+    decide, looks_at_content, may_ever, needed, required,
 };
 pub use decision::{Decision, Effect, Near};
 pub use explain::explain;
-pub use index::PolicySet;
+pub use index::{PolicySet, claims_used};
 pub use memo::Memo;
 pub use names::{AgentFacts, World};
 pub use shadow::{RuleResult, Shadow, ShadowResult};
