@@ -1,50 +1,20 @@
 //! `diff`, `replay` and `suggest` as a user runs them. `tests/cases/cli/changes/*.txt` are
 //! transcripts in the format of `token_cli`, run in a folder with a copy of its `files`.
 
-use super::token_cli::{Fixture, replay};
+use super::policy_cli::{fixture_of, transcripts};
+use super::token_cli::Fixture;
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 
 const CASES: &str = "tests/cases/cli/changes";
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
 fn fixture() -> Fixture {
-    let fixture = Fixture::new();
-    copy(&Path::new(CASES).join("files"), &fixture.path(""));
-    fixture
+    fixture_of(CASES)
 }
 
 #[test]
 fn every_transcript_about_changes_comes_out_as_written() {
-    let mut count = 0;
-    for entry in fs::read_dir(CASES).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if !path.is_file() {
-            continue;
-        }
-        count += 1;
-        let transcript = fs::read_to_string(&path).unwrap();
-        let found = replay(&fixture(), &transcript);
-        if std::env::var_os("UPDATE_EXPECT").is_some() {
-            fs::write(&path, found).unwrap();
-        } else {
-            let path = path.display();
-            assert_eq!(found, transcript, "{path}; look, then UPDATE_EXPECT=1");
-        }
-    }
-    assert_eq!(count, 3);
+    assert_eq!(transcripts(CASES), 3);
 }
 
 fn json(fixture: &Fixture, arguments: &[&str]) -> (Option<i32>, Value) {

@@ -21,23 +21,28 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-pub(super) fn fixture() -> Fixture {
+/// The files of the token commands, and those of the cases.
+pub(super) fn fixture_of(cases: &str) -> Fixture {
     let fixture = Fixture::new();
-    copy(&Path::new(CASES).join("files"), &fixture.path(""));
+    copy(&Path::new(cases).join("files"), &fixture.path(""));
     fixture
 }
 
-#[test]
-fn every_policy_transcript_comes_out_as_written() {
+pub(super) fn fixture() -> Fixture {
+    fixture_of(CASES)
+}
+
+/// Replays each transcript in a folder, with files of its own; returns how many there are.
+pub(super) fn transcripts(cases: &str) -> usize {
     let mut count = 0;
-    for entry in fs::read_dir(CASES).unwrap().map(Result::unwrap) {
+    for entry in fs::read_dir(cases).unwrap().map(Result::unwrap) {
         let path = entry.path();
         if !path.is_file() {
             continue;
         }
         count += 1;
         let transcript = fs::read_to_string(&path).unwrap();
-        let found = replay(&fixture(), &transcript);
+        let found = replay(&fixture_of(cases), &transcript);
         if std::env::var_os("UPDATE_EXPECT").is_some() {
             fs::write(&path, found).unwrap();
         } else {
@@ -45,6 +50,12 @@ fn every_policy_transcript_comes_out_as_written() {
             assert_eq!(found, transcript, "{path}; look, then UPDATE_EXPECT=1");
         }
     }
+    count
+}
+
+#[test]
+fn every_policy_transcript_comes_out_as_written() {
+    let count = transcripts(CASES);
     assert!(count >= 1, "{count}");
 }
 

@@ -165,6 +165,25 @@ fn unknown<'n>(what: &str, name: &str, known: impl Iterator<Item = &'n str> + Cl
     usage(format!("there is no {what} `{name}`"), help)
 }
 
+/// The call that a command line names, with the message in a file.
+///
+/// # Errors
+/// The exit code; what is wrong was printed.
+pub(super) fn described(
+    snapshot: &Snapshot,
+    (operation, agent): (Option<&str>, Option<&str>),
+    skill: Option<&str>,
+    message: Option<&Path>,
+) -> Result<Calling, u8> {
+    let (Some(operation), Some(agent)) = (operation, agent) else {
+        return Err(usage(
+            "nothing says what is called",
+            "give an operation such as `SendMessage`, and --agent NAME",
+        ));
+    };
+    saying(calling(snapshot, agent, operation, skill)?, message)
+}
+
 /// A call, by its names.
 pub(super) fn calling(
     snapshot: &Snapshot,
@@ -200,7 +219,7 @@ pub(super) fn calling(
 }
 
 /// The same call with this message.
-pub(super) fn saying(calling: Calling, message: Option<&Path>) -> Result<Calling, u8> {
+fn saying(calling: Calling, message: Option<&Path>) -> Result<Calling, u8> {
     let Some(file) = message else {
         return Ok(calling);
     };

@@ -1,6 +1,6 @@
 //! `portcullis can-i`: whether a caller may do something, or all that it may do.
 
-use super::caller::{Who, calling, saying, told, usage};
+use super::caller::{Who, calling, described, told};
 use super::judged_json;
 use super::suite::Suite;
 use crate::a2a::Operation;
@@ -55,19 +55,12 @@ fn asked(arguments: &Arguments) -> Result<u8, u8> {
     if arguments.list {
         return list(arguments, &suite, whose);
     }
-    let (Some(operation), Some(agent)) = (&arguments.operation, &arguments.agent) else {
-        return Err(usage(
-            "nothing says what is called",
-            "give an operation, and --agent NAME",
-        ));
-    };
-    let calling = calling(
+    let calling = described(
         &suite.snapshot,
-        agent,
-        operation,
+        (arguments.operation.as_deref(), arguments.agent.as_deref()),
         arguments.skill.as_deref(),
+        arguments.message.as_deref(),
     )?;
-    let calling = saying(calling, arguments.message.as_deref())?;
     let judged = suite.bench().judge(whose, &calling);
     let yes = judged.decision.effect == Effect::Allow;
     if arguments.json {

@@ -1,6 +1,6 @@
 //! `portcullis explain`: what comes of a call, and what every rule about it says.
 
-use super::caller::{Who, calling, saying, told, usage};
+use super::caller::{Who, described, told, usage};
 use super::judged_json;
 use super::recorded::{Recorded, call_of};
 use super::suite::Suite;
@@ -77,19 +77,12 @@ fn explained(arguments: &Arguments) -> Result<Explained, u8> {
         }
         return again(&suite, recorded);
     }
-    let (Some(operation), Some(agent)) = (&arguments.operation, &arguments.agent) else {
-        return Err(usage(
-            "nothing says what is called",
-            "give an operation such as `SendMessage`, and --agent NAME",
-        ));
-    };
-    let calling = calling(
+    let calling = described(
         &suite.snapshot,
-        agent,
-        operation,
+        (arguments.operation.as_deref(), arguments.agent.as_deref()),
         arguments.skill.as_deref(),
+        arguments.message.as_deref(),
     )?;
-    let calling = saying(calling, arguments.message.as_deref())?;
     let principal = caller.principal;
     let judged = suite
         .bench()
@@ -113,7 +106,10 @@ fn explained(arguments: &Arguments) -> Result<Explained, u8> {
                 fault.rule, fault.code
             ),
         },
-        call: told_call(agent, calling.asked),
+        call: told_call(
+            arguments.agent.as_deref().unwrap_or_default(),
+            calling.asked,
+        ),
         judged,
         skill: None,
         considered,
