@@ -27,9 +27,9 @@ rules:
     unless: {groups: {contains: staff}}
 ";
 
-#[tokio::test]
-async fn a_witness_passes_only_under_the_new_policy() {
-    let changes = [
+/// Fifty widenings: of each kind one, then of those that can be about any value.
+fn changes() -> Vec<(&'static str, String)> {
+    let one_each = [
         ("{equals: reviewer}", "{any_of: [reviewer, guest]}"),
         ("role: {equals: reviewer}, ", ""),
         ("all_of: [eu, staff]", "contains: staff"),
@@ -38,9 +38,29 @@ async fn a_witness_passes_only_under_the_new_policy() {
         ("contains: suspended, if", "contains: banned, if"),
         ("skills: [hello]", "skills: [hello, review-diff]"),
     ];
+    let one_each = one_each.map(|(from, to)| (from, to.to_owned()));
+    let about = |n: usize| match n % 6 {
+        0 => (
+            "{equals: reviewer}",
+            format!("{{any_of: [reviewer, guest-{n}]}}"),
+        ),
+        1 => ("{equals: reviewer}", format!("{{equals: guest-{n}}}")),
+        2 => ("all_of: [eu, staff]", format!("all_of: [staff, team-{n}]")),
+        3 => ("team/a*", format!("team/b-{n}*")),
+        4 => (
+            "contains: suspended, if",
+            format!("contains: banned-{n}, if"),
+        ),
+        _ => ("team/a*", format!("team-{n}/*")),
+    };
+    one_each.into_iter().chain((7..50).map(about)).collect()
+}
+
+#[tokio::test]
+async fn a_witness_passes_only_under_the_new_policy() {
     let old = Stand::with_policy(RULES).await;
-    for (from, to) in changes {
-        let wider = RULES.replacen(from, to, 1);
+    for (from, to) in changes() {
+        let wider = RULES.replacen(from, &to, 1);
         assert_ne!(wider, RULES);
         let new = Stand::with_policy(&wider).await;
         let found = witnesses(&new, &wider);
