@@ -5,6 +5,7 @@
 //! input, 4 tests failed, 5 integrity; no secret is printed. Start reading at [`main`].
 
 mod admin_client;
+mod audit;
 mod check;
 mod demo;
 pub mod demo_agent;
@@ -77,6 +78,8 @@ enum Command {
     Prove(Box<policy::prove::Arguments>),
     /// Try to reach an agent past the gateway, and say whether the way is closed
     Probe(probe::Arguments),
+    /// Ask a journal what happened
+    Audit(Box<audit::Arguments>),
     /// Have a running gateway refuse tokens before they expire
     Revoke(Box<revoke::Arguments>),
     /// Have a running gateway look at its files
@@ -115,6 +118,7 @@ pub fn main() -> ExitCode {
         Command::CanI(arguments) => policy::can_i::run(&arguments),
         Command::Prove(arguments) => policy::prove::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
         Command::Revoke(arguments) => revoke::run(*arguments),
         Command::Reload(arguments) => reload::run(&arguments),
         Command::Schema(arguments) => schema::run(arguments),

@@ -1,0 +1,31 @@
+//! `portcullis audit`: what an auditor asks of a journal, one file per command.
+//!
+//! Answers: what happened, who did it under which rule, and is the record of it whole. May import:
+//! everything. Invariants: nothing here writes into a journal, takes its lock or asks the gateway,
+//! so that all of it works on a copy and beside a gateway that runs; what is no record is told with
+//! its place and makes the exit code 5; text that others chose is shown cut and without controls.
+//! Start reading at [`from`].
+
+mod from;
+mod hash;
+
+use clap::Subcommand;
+
+/// What to ask.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Find the calls that carried a body
+    Hash(hash::Arguments),
+}
+
+pub(super) fn run(arguments: &Arguments) -> u8 {
+    match &arguments.command {
+        Command::Hash(arguments) => hash::run(arguments),
+    }
+}
