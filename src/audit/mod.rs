@@ -6,5 +6,6 @@
 //! fits into a record's types. Start reading at [`record`].
 
 pub mod chain;
+pub mod checkpoint;
 pub mod record;
 pub mod redact;

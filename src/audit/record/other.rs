@@ -114,13 +114,16 @@ pub struct Checkpoint<'a> {
     /// When and under what.
     #[serde(flatten)]
     pub head: Head<'a>,
-    /// How many records it covers.
+    /// The journal's id: a ULID, made with its first segment.
+    pub journal: &'a str,
+    /// The sequence number of the last record that it covers, which is the one before it.
     pub size: u64,
-    /// SHA-256 of the last of them.
+    /// SHA-256 of that record's line.
     pub chain_head: Sha256,
-    /// Which key signed.
+    /// Which key signed: its RFC 7638 thumbprint.
     pub key_id: &'a str,
-    /// Base64 of the Ed25519 signature.
+    /// Standard base64 of the Ed25519 signature over `portcullis-checkpoint/v1`, `journal`, `size`,
+    /// `chain_head`, `time` and `instance`, each followed by a line feed.
     pub signature: &'a str,
 }
 

@@ -17,10 +17,19 @@ pub(super) const LIST: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time(pub u64);
 
+impl Time {
+    /// What [`Time::text`] fills.
+    pub const TEMPLATE: [u8; 24] = *b"0000-00-00T00:00:00.000Z";
+
+    /// As records have it, such as `2026-12-30T23:59:59.007Z`; `buffer` is [`Time::TEMPLATE`].
+    pub fn text(self, buffer: &mut [u8; 24]) -> &str {
+        rfc3339(self.0, buffer)
+    }
+}
+
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut buffer = *b"0000-00-00T00:00:00.000Z";
-        serializer.serialize_str(rfc3339(self.0, &mut buffer))
+        serializer.serialize_str(self.text(&mut Time::TEMPLATE.clone()))
     }
 }
 
