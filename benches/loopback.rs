@@ -17,9 +17,8 @@ use async_trait::async_trait;
 use loopback_setup::{
     RULES, Running, command, counted, free_port, pin_self, until_it_answers, write_files,
 };
-use loopback_traffic::{IDS, Traffic, keep_calling, start_agent};
+use loopback_traffic::{IDS, Tally, Traffic, keep_calling, start_agent};
 use pingora::prelude::*;
-use std::cell::Cell;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -45,13 +44,22 @@ fn main() -> ExitCode {
         // `cargo test --all-targets` starts benches as well, without this argument.
         _ if !has("--bench") => Ok(()),
         _ => {
-            let at = arguments.iter().position(|a| a == "--gateway");
-            let given = at.and_then(|at| arguments.get(at + 1));
-            let gateway = given.map_or(env!("CARGO_BIN_EXE_portcullis"), |path| path);
-            let at = arguments.iter().position(|a| a == "--traffic");
-            let given = at.and_then(|at| arguments.get(at + 1));
-            Traffic::named(given.map_or("jsonrpc", |name| name))
-                .and_then(|traffic| measure(traffic, has("--quick"), Path::new(gateway)))
+            let given = |name: &str| {
+                let at = arguments.iter().position(|a| a == name);
+                at.and_then(|at| arguments.get(at + 1)).map(String::as_str)
+            };
+            let program = given("--gateway").unwrap_or(env!("CARGO_BIN_EXE_portcullis"));
+            let durability = given("--durability").unwrap_or("write");
+            let callers = given("--callers").map(str::parse).transpose();
+            Traffic::named(given("--traffic").unwrap_or("jsonrpc")).and_then(|traffic| {
+                let under = Under {
+                    traffic,
+                    durability,
+                    callers: callers?.unwrap_or(traffic.callers()),
+                    program: Path::new(program),
+                };
+                measure(&under, has("--quick"))
+            })
         }
     };
     match ended {
@@ -104,13 +112,26 @@ fn empty_proxy(listen: &str, agent: &str, http: &str) -> Fallible<()> {
     server.run_forever()
 }
 
+/// What is measured, and how.
+struct Under<'a> {
+    traffic: Traffic,
+    /// The journal's.
+    durability: &'a str,
+    /// How many call at a time; with one, the waits are those of an idle server.
+    callers: usize,
+    program: &'a Path,
+}
+
 struct Round {
     cpu_us: f64,
     rps: f64,
     busy: f64,
+    /// Median and 99th percentile of the time that a caller waits for an answer.
+    wait_us: [f64; 2],
 }
 
-fn measure(traffic: Traffic, quick: bool, program: &Path) -> Fallible<()> {
+fn measure(under: &Under<'_>, quick: bool) -> Fallible<()> {
+    let traffic = under.traffic;
     let (rounds, length) = match quick {
         true => (4, Duration::from_secs(4)),
         false => (7, Duration::from_secs(5)),
@@ -124,7 +145,8 @@ fn measure(traffic: Traffic, quick: bool, program: &Path) -> Fallible<()> {
         let agent = start_agent(traffic).await?;
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
         let (empty_at, public, admin) = (free_port()?, free_port()?, free_port()?);
-        let token = write_files(folder.path(), traffic, public, admin, agent)?;
+        let token =
+            write_files(folder.path(), traffic, under.durability, [public, admin, agent])?;
         let config = folder.path().join("gateway.yaml");
         let me = std::env::current_exe()?;
         let log = std::fs::File::create(folder.path().join("gateway.log"))?;
@@ -132,7 +154,7 @@ fn measure(traffic: Traffic, quick: bool, program: &Path) -> Fallible<()> {
         let http = if traffic == Traffic::Grpc { "h2" } else { "h1" };
         empty.args(["empty-proxy", &empty_at.to_string(), &agent.to_string(), http]);
         let empty = Running::start(empty.stderr(Stdio::null()))?;
-        let mut gateway = command(pinned, program);
+        let mut gateway = command(pinned, under.program);
         gateway.args(["run", "--threads", "1", "--config"]).arg(&config);
         let gateway = Running::start(gateway.stderr(log))?;
         until_it_answers(traffic, empty_at, &token).await?;
@@ -143,12 +165,14 @@ fn measure(traffic: Traffic, quick: bool, program: &Path) -> Fallible<()> {
         }
 
         println!(
-            "{}, RS256 token (warm), {RULES} rules, ownership, journal `write`, metrics; {cores} cores, {}",
+            "{}, {} callers, RS256 token (warm), {RULES} rules, ownership, journal `{}`, metrics; {cores} cores, {}",
             traffic.title(),
+            under.callers,
+            under.durability,
             if pinned { "server on one of its own" } else { "not pinned" },
         );
         let unit = traffic.unit();
-        println!("round  server         CPU µs/{unit}  {unit}s/s  server busy");
+        println!("round  server         CPU µs/{unit}  {unit}s/s  server busy  wait µs, median and p99");
         let mut all: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
         let mut sent = 0;
         for round in 1..=rounds {
@@ -157,13 +181,17 @@ fn measure(traffic: Traffic, quick: bool, program: &Path) -> Fallible<()> {
                     .into_iter()
                     .enumerate()
             {
-                let (measured, answered) = load(traffic, server, address, &token, length).await?;
+                let (measured, answered) = load(under, server, address, &token, length).await?;
                 if at == 1 {
                     sent += answered;
                 }
                 println!(
-                    "{round:>5}  {name:<12} {:>16.2} {:>11.0} {:>11.0}%",
-                    measured.cpu_us, measured.rps, measured.busy * 100.0
+                    "{round:>5}  {name:<12} {:>16.2} {:>11.0} {:>11.0}% {:>12.0} {:>8.0}",
+                    measured.cpu_us,
+                    measured.rps,
+                    measured.busy * 100.0,
+                    measured.wait_us[0],
+                    measured.wait_us[1]
                 );
                 all[at].push(measured);
             }
@@ -194,8 +222,9 @@ fn summarize(unit: &str, [empty, ours]: &[Vec<Round>; 2]) {
     for (name, rounds) in [("empty proxy", empty), ("portcullis", ours)] {
         let (cpu, cpu_min, cpu_max) = spread(rounds, |r| r.cpu_us);
         let (rps, rps_min, rps_max) = spread(rounds, |r| r.rps);
+        let (p99, p99_min, p99_max) = spread(rounds, |r| r.wait_us[1]);
         println!(
-            "{name:<12} median {cpu:.2} µs/{unit} ({cpu_min:.2} to {cpu_max:.2}), {rps:.0} {unit}s/s ({rps_min:.0} to {rps_max:.0})"
+            "{name:<12} median {cpu:.2} µs/{unit} ({cpu_min:.2} to {cpu_max:.2}), {rps:.0} {unit}s/s ({rps_min:.0} to {rps_max:.0}), p99 {p99:.0} µs ({p99_min:.0} to {p99_max:.0})"
         );
     }
     // Neighbors in time share the machine's mood, so each round is compared with itself.
@@ -209,37 +238,40 @@ fn summarize(unit: &str, [empty, ours]: &[Vec<Round>; 2]) {
         }
     };
     println!(
-        "cpu_ratio={:.3} rps_ratio={:.3}",
+        "cpu_ratio={:.3} rps_ratio={:.3} p50_ratio={:.3} p99_ratio={:.3}",
         ratio(|r| r.cpu_us),
-        ratio(|r| r.rps)
+        ratio(|r| r.rps),
+        ratio(|r| r.wait_us[0]),
+        ratio(|r| r.wait_us[1])
     );
 }
 
 /// One round against one server.
 async fn load(
-    traffic: Traffic,
+    under: &Under<'_>,
     server: &Running,
     address: SocketAddr,
     token: &str,
     length: Duration,
 ) -> Fallible<(Round, u64)> {
-    let answered = Rc::new(Cell::new(0u64));
+    let tally = Rc::new(Tally::default());
     let mut callers = JoinSet::new();
-    for caller in 0..traffic.callers() {
-        let first = (caller as u32) * (IDS / traffic.callers() as u32);
+    for caller in 0..under.callers {
+        let first = (caller as u32) * (IDS / under.callers as u32);
         callers.spawn_local(keep_calling(
-            traffic,
+            under.traffic,
             address,
             token.to_owned(),
             first,
-            answered.clone(),
+            tally.clone(),
         ));
     }
     tokio::time::sleep(WARM_UP).await;
-    let (began, calls, cpu) = (Instant::now(), answered.get(), server.cpu()?);
+    tally.waits();
+    let (began, calls, cpu) = (Instant::now(), tally.answered(), server.cpu()?);
     tokio::time::sleep(length).await;
     let took = began.elapsed().as_secs_f64();
-    let calls = (answered.get() - calls) as f64;
+    let calls = (tally.answered() - calls) as f64;
     let cpu = (server.cpu()? - cpu).as_secs_f64();
     // A caller only ends when something was wrong with an answer.
     if let Some(ended) = callers.try_join_next() {
@@ -253,6 +285,16 @@ async fn load(
         cpu_us: cpu * 1e6 / calls,
         rps: calls / took,
         busy: cpu / took,
+        wait_us: waits(tally.waits()),
     };
-    Ok((round, answered.get()))
+    Ok((round, tally.answered()))
+}
+
+/// Median and 99th percentile; zero where nothing was waited for (streams).
+fn waits(mut all: Vec<u32>) -> [f64; 2] {
+    all.sort_unstable();
+    [50, 99].map(|percent| {
+        let at = all.len() * percent / 100;
+        all.get(at).copied().map_or(0.0, f64::from)
+    })
 }

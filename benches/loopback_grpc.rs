@@ -1,12 +1,12 @@
 //! gRPC callers and agent: HTTP/2 without TLS.
 
 use super::Fallible;
-use super::loopback_traffic::{BODY, DIGITS, IDS, card};
+use super::loopback_traffic::{BODY, DIGITS, IDS, Tally, card};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Request, Response};
-use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Instant;
 use tokio::net::TcpStream;
 
 const PATH: &str = "/lf.a2a.v1.A2AService/SendMessage";
@@ -57,7 +57,7 @@ pub(crate) async fn keep_calling(
     address: SocketAddr,
     token: &str,
     first: u32,
-    answered: Rc<Cell<u64>>,
+    tally: Rc<Tally>,
 ) -> Fallible<()> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
@@ -70,8 +70,9 @@ pub(crate) async fn keep_calling(
             bytes[at..at + DIGITS].copy_from_slice(format!("{number:06}").as_bytes());
         }
         number = (number + 1) % IDS;
+        let since = Instant::now();
         match one(&mut sender, token, Bytes::copy_from_slice(&bytes)).await {
-            Ok(()) => answered.set(answered.get() + 1),
+            Ok(()) => tally.add_one(since),
             Err(error) => break error,
         }
     };

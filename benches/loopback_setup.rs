@@ -26,9 +26,8 @@ const ISSUER: &str = "https://issuer.bench.invalid";
 pub(crate) fn write_files(
     folder: &Path,
     traffic: Traffic,
-    public: SocketAddr,
-    admin: SocketAddr,
-    agent: SocketAddr,
+    durability: &str,
+    [public, admin, agent]: [SocketAddr; 3],
 ) -> Fallible<String> {
     let issuer = DevIssuer::generate(DevAlgorithm::Rs256)?;
     std::fs::write(folder.join("jwks.json"), issuer.jwks())?;
@@ -63,7 +62,7 @@ agents:
 {grpc}    skills: [review-diff, hello, summarize, plan]
     skill_from: [{{metadata: skillId}}]
 policies: {{files: [policy.yaml], names: [bench]}}
-audit: {{journal: {{dir: journal, durability: write}}}}
+audit: {{journal: {{dir: journal, durability: {durability}}}}}
 "
         ),
     )?;

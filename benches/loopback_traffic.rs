@@ -3,10 +3,10 @@
 use super::Fallible;
 use super::loopback_grpc;
 use serde_json::{Value, json};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -63,7 +63,7 @@ impl Traffic {
                 return format!("{STREAMS} streams, {rate} events/s in all");
             }
         };
-        format!("{CALLERS} callers, {BODY} B SendMessage in {kind}")
+        format!("{BODY} B SendMessage in {kind}")
     }
 
     pub(crate) fn callers(self) -> usize {
@@ -148,16 +148,46 @@ impl Call {
     }
 }
 
+/// What the callers of one round have got.
+#[derive(Default)]
+pub(crate) struct Tally {
+    answered: Cell<u64>,
+    /// How long each answer took, in microseconds.
+    waits: RefCell<Vec<u32>>,
+}
+
+impl Tally {
+    pub(crate) fn answered(&self) -> u64 {
+        self.answered.get()
+    }
+
+    pub(crate) fn add(&self, answers: u64) {
+        self.answered.set(self.answered.get() + answers);
+    }
+
+    /// One answer to what was sent at `since`.
+    pub(crate) fn add_one(&self, since: Instant) {
+        self.add(1);
+        let took = u32::try_from(since.elapsed().as_micros()).unwrap_or(u32::MAX);
+        self.waits.borrow_mut().push(took);
+    }
+
+    /// Takes the waits since the last time.
+    pub(crate) fn waits(&self) -> Vec<u32> {
+        self.waits.take()
+    }
+}
+
 /// One caller: calls again and again, or follows one stream; `first` is its first id.
 pub(crate) async fn keep_calling(
     traffic: Traffic,
     address: SocketAddr,
     token: String,
     first: u32,
-    answered: Rc<Cell<u64>>,
+    tally: Rc<Tally>,
 ) -> Fallible<()> {
     if traffic == Traffic::Grpc {
-        return loopback_grpc::keep_calling(address, &token, first, answered).await;
+        return loopback_grpc::keep_calling(address, &token, first, tally).await;
     }
     let mut call = Call::new(traffic, address, &token);
     let mut stream = TcpStream::connect(address).await?;
@@ -167,12 +197,13 @@ pub(crate) async fn keep_calling(
     if call.streams {
         call.number(number);
         stream.write_all(&call.bytes).await?;
-        return count_events(stream, &mut buffer, &answered).await;
+        return count_events(stream, &mut buffer, &tally).await;
     }
     let expected = reply(traffic, &[b'0'; DIGITS]).len();
     loop {
         call.number(number);
         number = (number + 1) % IDS;
+        let since = Instant::now();
         stream.write_all(&call.bytes).await?;
         let (head, whole) = read_message(&mut stream, &mut buffer, 0)
             .await?
@@ -181,15 +212,11 @@ pub(crate) async fn keep_calling(
             let answer = String::from_utf8_lossy(&buffer[..whole]);
             return Err(format!("an answer that is not the agent's:\n{answer}").into());
         }
-        answered.set(answered.get() + 1);
+        tally.add_one(since);
     }
 }
 
-async fn count_events(
-    mut stream: TcpStream,
-    buffer: &mut [u8],
-    answered: &Cell<u64>,
-) -> Fallible<()> {
+async fn count_events(mut stream: TcpStream, buffer: &mut [u8], tally: &Tally) -> Fallible<()> {
     loop {
         let read = stream.read(buffer).await?;
         if read == 0 {
@@ -197,7 +224,7 @@ async fn count_events(
         }
         // No event has a second one of these in it.
         let events = buffer[..read].windows(5).filter(|w| w == b"data:").count();
-        answered.set(answered.get() + events as u64);
+        tally.add(events as u64);
     }
 }
 
