@@ -5,6 +5,7 @@
 //! gathers, so that batches grow with the load and one sync serves all that wait.
 
 mod files;
+pub mod lines;
 mod open_calls;
 pub mod read;
 mod recover;

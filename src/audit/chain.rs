@@ -186,6 +186,11 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
+/// The sequence number of a line that starts and ends as [`Chain::seal`] writes it.
+pub fn sequence(line: &[u8]) -> Option<u64> {
+    beginning(line).map(|(sequence, _)| sequence)
+}
+
 /// Sequence number and previous hash, when a line starts and ends exactly as [`Chain::seal`]
 /// writes it: a second spelling of the same values would be a change.
 fn beginning(line: &[u8]) -> Option<(u64, [u8; 32])> {

@@ -7,5 +7,6 @@
 
 pub mod chain;
 pub mod checkpoint;
+pub mod reconcile;
 pub mod record;
 pub mod redact;

@@ -11,6 +11,7 @@ mod corpus;
 mod deploy;
 mod diagnostics;
 mod edge;
+mod exchange;
 mod fuzz;
 mod gate;
 mod grpc;

@@ -8,6 +8,7 @@
 
 mod from;
 mod hash;
+mod reconcile;
 
 use clap::Subcommand;
 
@@ -22,10 +23,13 @@ pub(super) struct Arguments {
 enum Command {
     /// Find the calls that carried a body
     Hash(hash::Arguments),
+    /// Compare the journal with an agent's own log: who saw what the other did not
+    Reconcile(Box<reconcile::Arguments>),
 }
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
     match &arguments.command {
         Command::Hash(arguments) => hash::run(arguments),
+        Command::Reconcile(arguments) => reconcile::run(arguments),
     }
 }
