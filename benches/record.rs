@@ -36,7 +36,7 @@ fn bench(c: &mut Criterion) {
     };
     let asked = Asked {
         request_id: "01JZZZZZZZZZZZZZZZZZZZZZZZ",
-        trace_id: None,
+        trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
         source: Source {
             addr: SocketAddr::from(([192, 0, 2, 1], 4711)),
             listener: "public",

@@ -233,6 +233,24 @@ impl Operation {
         }
     }
 
+    /// Whether it changes nothing at the agent and is answered once, so that doing it twice does no
+    /// more than doing it once.
+    pub fn is_read(self) -> bool {
+        match self {
+            Operation::GetTask
+            | Operation::ListTasks
+            | Operation::GetTaskPushNotificationConfig
+            | Operation::ListTaskPushNotificationConfigs
+            | Operation::GetExtendedAgentCard => true,
+            Operation::SendMessage
+            | Operation::SendStreamingMessage
+            | Operation::CancelTask
+            | Operation::SubscribeToTask
+            | Operation::CreateTaskPushNotificationConfig
+            | Operation::DeleteTaskPushNotificationConfig => false,
+        }
+    }
+
     /// Whether a good reply is a stream of events.
     pub fn is_streaming(self) -> bool {
         match self {

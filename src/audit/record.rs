@@ -87,9 +87,8 @@ pub struct Head<'a> {
 pub struct Asked<'a> {
     /// The request's ULID, also sent to agent and caller.
     pub request_id: &'a str,
-    /// The W3C trace id, when there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace_id: Option<&'a str>,
+    /// The W3C trace id: the caller's, or the one that was begun for the request.
+    pub trace_id: &'a str,
     /// Where it came from.
     pub source: Source<'a>,
     /// The verified caller; absent before verification (LG-3).

@@ -10,6 +10,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Attempts {
     list: Vec<Attempt<'static>>,
+    /// How far the ones before the last got.
+    before: Option<Delivery>,
     /// When the last attempt began, monotonic.
     began: Duration,
     /// Length of the head of the last attempt on the wire.
@@ -28,6 +30,7 @@ impl Attempts {
         since_start: Duration,
         sizes: Sizes,
     ) {
+        self.before = Some(self.delivery());
         self.began = now;
         self.head = sizes.head;
         self.sent = 0;
@@ -42,6 +45,18 @@ impl Attempts {
             error: None,
             tcp: None,
         });
+    }
+
+    /// An attempt that ended before it had an address: the name of `peer` does not resolve.
+    pub fn unresolved(&mut self, peer: &str, now: Duration, since_start: Duration, body: u64) {
+        self.begin(
+            peer.into(),
+            false,
+            now,
+            since_start,
+            Sizes { head: 0, body },
+        );
+        self.enter(Stage::Connect, Some(AttemptError::Dns), now);
     }
 
     /// The last attempt entered `stage`, or failed in it.
@@ -94,8 +109,17 @@ impl Attempts {
         &self.list
     }
 
-    /// How far the call got, as far as the attempts alone can tell (`design.md` section 9).
+    /// How far the call got, as far as the attempts alone can tell (`design.md` section 9): as far
+    /// as the one that got furthest.
     pub fn delivery(&self) -> Delivery {
+        match (self.before, self.last()) {
+            (Some(before), last) if furthest(before) > furthest(last) => before,
+            (_, last) => last,
+        }
+    }
+
+    /// How far the last attempt got.
+    fn last(&self) -> Delivery {
         let Some(last) = self.list.last() else {
             return Delivery::NotAttempted;
         };
@@ -113,6 +137,19 @@ impl Attempts {
             Stage::Header | Stage::Body | Stage::Wait => Delivery::SentNoResponse,
             Stage::Response => Delivery::ResponsePartial,
         }
+    }
+}
+
+/// The order in which one delivery is further than another. What cannot be told is not in it.
+fn furthest(delivery: Delivery) -> u8 {
+    match delivery {
+        Delivery::NotAttempted => 0,
+        Delivery::ConnectFailed => 1,
+        Delivery::SentPartial => 2,
+        Delivery::SentNoResponse => 3,
+        Delivery::ResponsePartial => 4,
+        Delivery::Responded => 5,
+        Delivery::Unknown => 0,
     }
 }
 
@@ -150,6 +187,16 @@ mod tests {
             attempts.enter(stage, None, Duration::from_millis(1));
             attempts.wrote(sent);
             assert_eq!(attempts.delivery(), expected, "{stage} {sent}");
+            // What got further once got further.
+            attempts.begin("a:1".into(), false, Duration::ZERO, Duration::ZERO, sizes);
+            attempts.enter_error(AttemptError::Refused, Duration::ZERO);
+            assert_eq!(
+                attempts.delivery(),
+                expected,
+                "{stage} {sent}, then refused"
+            );
+            attempts.enter(Stage::Response, None, Duration::ZERO);
+            assert_eq!(attempts.delivery(), Delivery::ResponsePartial);
         }
     }
 }

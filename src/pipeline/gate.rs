@@ -183,6 +183,7 @@ impl Gate {
         } = ports;
         let revocations = Revocations::new(&snapshot, revoked);
         metrics.set_generation(snapshot.generation);
+        metrics.set_policy_digest(&snapshot.digest);
         let issuer_keys = Arc::new(KeyStore::new(
             issuer_source,
             clock.clone(),
@@ -235,6 +236,7 @@ impl Gate {
         self.issuer_keys.tick();
         let live = Arc::new(live);
         self.metrics.reloaded(live.snapshot.generation);
+        self.metrics.set_policy_digest(&live.snapshot.digest);
         self.live.store(live.clone());
         live
     }

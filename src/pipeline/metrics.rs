@@ -4,14 +4,16 @@
 //! nothing a caller sent can become one. A request on the good path costs atomic increments:
 //! its handles are resolved once per agent and kept in [`AgentMetrics`].
 
+mod agent;
 mod issuer_keys;
 mod phase;
+mod policy;
 mod rules;
 
+pub use agent::{AgentMetrics, OpenStream};
 pub use phase::Phase;
 pub use rules::RuleMetrics;
 
-use crate::a2a::Operation;
 use crate::policy::PolicySet;
 use prometheus::core::Collector;
 use prometheus::{
@@ -22,30 +24,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// From 5 ms to 8 h: one call and one long stream fall in different finite buckets (FC-93).
-const DURATION_BUCKETS: [f64; 21] = [
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0,
-    1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0,
-];
-
 /// From 10 µs to 100 ms: our own work never waits for the agent, so it never takes longer.
 const OVERHEAD_BUCKETS: [f64; 13] = [
     0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025,
     0.05, 0.1,
 ];
 
-/// Operations, and one slot for requests that are none (a card, a backend path, a refusal before
-/// parsing).
-const SLOTS: usize = Operation::ALL.len() + 1;
-
 /// All metrics of one gateway, with a registry of their own: several gateways fit in a process.
 pub struct Metrics {
     registry: Registry,
-    families: Arc<Families>,
+    families: Arc<agent::Families>,
     overhead: [Histogram; Phase::ALL.len()],
     reloads_ok: IntCounter,
     reloads_failed: IntCounter,
     generation: IntGauge,
+    policy: policy::PolicyFamily,
     keys: issuer_keys::KeyFamilies,
     rules: rules::RuleFamilies,
     denylist: IntGaugeVec,
@@ -57,18 +50,6 @@ pub struct Metrics {
     agents: Mutex<HashMap<Box<str>, Arc<AgentMetrics>>>,
 }
 
-/// The families that [`AgentMetrics`] draws handles from.
-struct Families {
-    requests: IntCounterVec,
-    deliveries: IntCounterVec,
-    attempts: IntCounterVec,
-    duration: HistogramVec,
-    streams_open: IntGaugeVec,
-    skills: IntCounterVec,
-    card_fetches: IntCounterVec,
-    card_drift: IntGaugeVec,
-}
-
 impl Metrics {
     /// Registers every family.
     ///
@@ -77,71 +58,6 @@ impl Metrics {
     pub fn new() -> Result<Metrics, prometheus::Error> {
         let registry = Registry::new();
         let r = &registry;
-        let families = Families {
-            requests: register(
-                r,
-                IntCounterVec::new(
-                    named("requests_total", "Requests answered, by decision"),
-                    &["agent", "surface", "operation", "effect", "reason"],
-                ),
-            )?,
-            deliveries: register(
-                r,
-                IntCounterVec::new(
-                    named("deliveries_total", "How far forwarded calls got"),
-                    &["agent", "delivery"],
-                ),
-            )?,
-            attempts: register(
-                r,
-                IntCounterVec::new(
-                    named("attempts_total", "Attempts by the last stage they reached"),
-                    &["agent", "stage", "reused"],
-                ),
-            )?,
-            duration: register(
-                r,
-                HistogramVec::new(
-                    HistogramOpts::from(named(
-                        "request_duration_seconds",
-                        "From the request header to the last byte of the reply",
-                    ))
-                    .buckets(DURATION_BUCKETS.to_vec()),
-                    &["agent", "operation", "streaming"],
-                ),
-            )?,
-            streams_open: register(
-                r,
-                IntGaugeVec::new(named("streams_open", "Event streams now open"), &["agent"]),
-            )?,
-            skills: register(
-                r,
-                IntCounterVec::new(
-                    named("skills_total", "Where the skill of a call came from"),
-                    &["agent", "source", "assurance"],
-                ),
-            )?,
-            card_fetches: register(
-                r,
-                IntCounterVec::new(
-                    named(
-                        "card_fetches_total",
-                        "Fetches of agents' cards, by their effect",
-                    ),
-                    &["agent", "result"],
-                ),
-            )?,
-            card_drift: register(
-                r,
-                IntGaugeVec::new(
-                    named(
-                        "card_drift",
-                        "What operators should look at in an agent's card, by kind",
-                    ),
-                    &["agent", "kind"],
-                ),
-            )?,
-        };
         let overhead = register(
             r,
             HistogramVec::new(
@@ -165,7 +81,7 @@ impl Metrics {
             ),
         )?;
         Ok(Metrics {
-            families: Arc::new(families),
+            families: Arc::new(agent::Families::new(r)?),
             overhead: Phase::ALL.map(|phase| overhead.with_label_values(&[phase.label()])),
             reloads_ok: reloads.with_label_values(&["ok"]),
             reloads_failed: reloads.with_label_values(&["failed"]),
@@ -173,6 +89,7 @@ impl Metrics {
                 r,
                 IntGauge::with_opts(named("generation", "The configuration generation in use")),
             )?,
+            policy: policy::PolicyFamily::new(r)?,
             keys: issuer_keys::KeyFamilies::new(r)?,
             rules: rules::RuleFamilies::new(r)?,
             denylist: register(
@@ -242,10 +159,7 @@ impl Metrics {
         effect: &'static str,
         reason: &'static str,
     ) {
-        self.families
-            .requests
-            .with_label_values(&["none", surface, "none", effect, reason])
-            .inc();
+        self.families.without_agent(surface, effect, reason).inc();
     }
 
     /// Time that we took in one phase of one request.
@@ -309,144 +223,6 @@ impl Metrics {
 /// Media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The handles of one agent.
-pub struct AgentMetrics {
-    name: Box<str>,
-    families: Arc<Families>,
-    allowed: [OnceLock<IntCounter>; SLOTS],
-    duration: [[OnceLock<Histogram>; 2]; SLOTS],
-    deliveries: Handles<1, IntCounter>,
-    attempts: Handles<2, IntCounter>,
-    skills: Handles<2, IntCounter>,
-    streams_open: IntGauge,
-}
-
-impl AgentMetrics {
-    fn new(name: &str, families: Arc<Families>) -> AgentMetrics {
-        AgentMetrics {
-            streams_open: families.streams_open.with_label_values(&[name]),
-            name: name.into(),
-            families,
-            allowed: std::array::from_fn(|_| OnceLock::new()),
-            duration: std::array::from_fn(|_| [OnceLock::new(), OnceLock::new()]),
-            deliveries: Handles::new(),
-            attempts: Handles::new(),
-            skills: Handles::new(),
-        }
-    }
-
-    /// The agent's card was fetched, with this effect.
-    pub fn card_fetched(&self, result: &'static str) {
-        let labels = [&*self.name, result];
-        self.families.card_fetches.with_label_values(&labels).inc();
-    }
-
-    /// How much there is of one kind to look at in the agent's card.
-    pub fn set_card_drift(&self, kind: &'static str, count: usize) {
-        self.families
-            .card_drift
-            .with_label_values(&[&*self.name, kind])
-            .set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-
-    /// A call on the `agent` surface was allowed.
-    pub fn allowed(&self, operation: Operation) {
-        self.allowed[operation as usize]
-            .get_or_init(|| self.request("agent", Some(operation), "allow", "allowed"))
-            .inc();
-    }
-
-    /// Any other request of this agent: a refusal, a card, a backend path. Looks its labels up.
-    pub fn request_on(
-        &self,
-        surface: &'static str,
-        operation: Option<Operation>,
-        effect: &'static str,
-        reason: &'static str,
-    ) {
-        self.request(surface, operation, effect, reason).inc();
-    }
-
-    fn request(
-        &self,
-        surface: &str,
-        operation: Option<Operation>,
-        effect: &str,
-        reason: &str,
-    ) -> IntCounter {
-        self.families.requests.with_label_values(&[
-            &*self.name,
-            surface,
-            label(operation),
-            effect,
-            reason,
-        ])
-    }
-
-    /// How far a forwarded call got (`design.md` section 9).
-    pub fn delivery(&self, delivery: &'static str) {
-        self.deliveries
-            .get([delivery], |[delivery]| {
-                self.families
-                    .deliveries
-                    .with_label_values(&[&*self.name, delivery])
-            })
-            .inc();
-    }
-
-    /// One attempt, by the last stage that it reached.
-    pub fn attempt(&self, stage: &'static str, reused: bool) {
-        let reused = if reused { "true" } else { "false" };
-        self.attempts
-            .get([stage, reused], |[stage, reused]| {
-                self.families
-                    .attempts
-                    .with_label_values(&[&*self.name, stage, reused])
-            })
-            .inc();
-    }
-
-    /// Where a call's skill came from and how much that is worth.
-    pub fn skill(&self, source: &'static str, assurance: &'static str) {
-        self.skills
-            .get([source, assurance], |[source, assurance]| {
-                self.families
-                    .skills
-                    .with_label_values(&[&*self.name, source, assurance])
-            })
-            .inc();
-    }
-
-    /// From request header to last byte. `streaming` says what the reply was, not what was asked.
-    pub fn duration(&self, operation: Option<Operation>, streaming: bool, took: Duration) {
-        let slot = operation.map_or(SLOTS - 1, |operation| operation as usize);
-        self.duration[slot][usize::from(streaming)]
-            .get_or_init(|| {
-                self.families.duration.with_label_values(&[
-                    &*self.name,
-                    label(operation),
-                    if streaming { "true" } else { "false" },
-                ])
-            })
-            .observe(took.as_secs_f64());
-    }
-
-    /// Counts a stream as open until the guard is dropped, however the stream ends.
-    pub fn stream_opened(&self) -> OpenStream {
-        self.streams_open.inc();
-        OpenStream(self.streams_open.clone())
-    }
-}
-
-/// An open stream; see [`AgentMetrics::stream_opened`].
-pub struct OpenStream(IntGauge);
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
-}
-
 /// Handles found by labels from a closed set, without a lock once they are known: the set is
 /// small, so a scan beats hashing. What does not fit any more is counted as `other`.
 struct Handles<const N: usize, T> {
@@ -472,10 +248,6 @@ impl<const N: usize, T> Handles<N, T> {
         }
         self.other.get_or_init(|| make(["other"; N]))
     }
-}
-
-fn label(operation: Option<Operation>) -> &'static str {
-    operation.map_or("none", Operation::name)
 }
 
 fn named(name: &str, help: &str) -> Opts {

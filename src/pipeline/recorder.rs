@@ -9,6 +9,7 @@ use super::observe::ReplyNote;
 use super::ports::{JournalError, RecordBody, Recorded, UnixMillis};
 use super::request_id::RequestId;
 use super::skill::Skill;
+use super::trace::{Parent, Trace};
 use super::used_claims::UsedClaims;
 use super::{Attempts, Gate, Live, Rejection};
 use crate::a2a::{Call, Fault};
@@ -33,6 +34,8 @@ pub struct Recorder {
     pub live: Arc<Live>,
     /// Its id, in every answer and record.
     pub request_id: RequestId,
+    /// The trace that it is a part of.
+    pub trace: Trace,
     /// Its start, monotonic.
     pub started: Duration,
     time: UnixMillis,
@@ -87,6 +90,8 @@ pub struct Arrival {
     pub method: Method,
     /// SHA-256 of the DER of the client certificate of the connection.
     pub certificate: Option<[u8; 32]>,
+    /// What its `traceparent` says.
+    pub parent: Option<Parent>,
 }
 
 impl Recorder {
@@ -97,12 +102,21 @@ impl Recorder {
             source,
             method,
             certificate,
+            parent,
         } = arrival;
+        // All that one request needs, at once.
+        let mut random = [0; 34];
+        gate.random.fill(&mut random);
+        let (mut id, mut ids) = ([0; 10], [0; 24]);
+        id.copy_from_slice(&random[..10]);
+        ids.copy_from_slice(&random[10..]);
+        let time = gate.clock.now();
         Recorder {
             live: gate.live(),
-            request_id: RequestId::new(&*gate.clock, &*gate.random),
+            request_id: RequestId::of(time, id),
+            trace: Trace::new(parent, &ids),
             started: gate.clock.monotonic(),
-            time: gate.clock.now(),
+            time,
             gate: gate.clone(),
             listener,
             source,
@@ -162,6 +176,11 @@ impl Recorder {
         }
         self.concluded = true;
         self.count(rejection.code, "deny");
+        if !self.untouched()
+            && let Some(metrics) = self.metrics()
+        {
+            metrics.refused_reached();
+        }
         if self.verified.is_none() && !self.is_singled_out(rejection.code) {
             return;
         }
@@ -307,7 +326,7 @@ impl Recorder {
         let call = self.call.as_ref();
         Asked {
             request_id: self.request_id.as_str(),
-            trace_id: None,
+            trace_id: self.trace.id(),
             source: Source {
                 addr: self.source,
                 listener: &self.listener.name,
@@ -413,6 +432,9 @@ impl Recorder {
             None => metrics.request_on(self.surface.label(), None, "allow", "allowed"),
         }
         metrics.delivery(delivery.label());
+        if let Some(at) = self.reply.header_at {
+            metrics.first_byte(at.saturating_sub(self.started));
+        }
         for attempt in self.attempts.list() {
             metrics.attempt(attempt.stage.label(), attempt.reused);
         }

@@ -1,6 +1,6 @@
 //! [`RequestId`]: the name of one request in records, logs, headers and answers.
 
-use super::ports::{Clock, Random};
+use super::ports::{Clock, Random, UnixMillis};
 use std::fmt;
 
 /// A ULID: 48 bits of milliseconds and 80 random bits in 26 characters of Crockford's base 32.
@@ -11,10 +11,17 @@ pub struct RequestId([u8; 26]);
 impl RequestId {
     /// A new id for now.
     pub fn new(clock: &dyn Clock, random: &dyn Random) -> RequestId {
+        let mut random_bits = [0; 10];
+        random.fill(&mut random_bits);
+        RequestId::of(clock.now(), random_bits)
+    }
+
+    /// The id of a time (milliseconds since the Unix epoch) and 80 random bits.
+    pub fn of(now: UnixMillis, random: [u8; 10]) -> RequestId {
         let mut bits = [0; 16];
-        random.fill(&mut bits[..10]);
+        bits[..10].copy_from_slice(&random);
         let mut text = [b'0'; 26];
-        let id = ulid::Ulid::from_parts(clock.now(), u128::from_le_bytes(bits));
+        let id = ulid::Ulid::from_parts(now, u128::from_le_bytes(bits));
         id.array_to_str(&mut text);
         RequestId(text)
     }

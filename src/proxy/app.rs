@@ -8,6 +8,7 @@ use crate::a2a::Fault;
 use crate::audit::record::Ended;
 use crate::config::snapshot::Listener;
 use crate::pipeline::recorder::Arrival;
+use crate::pipeline::trace::Parent;
 use crate::pipeline::{Challenge, Gate, Guidance, Live, Recorder, Rejection};
 use async_trait::async_trait;
 use http::Method;
@@ -189,6 +190,7 @@ impl App {
         Arrival {
             method: session.req_header().method.clone(),
             certificate: proof::certificate(session),
+            parent: Parent::of(&session.req_header().headers),
             ..self.unread_arrival(session)
         }
     }
@@ -200,6 +202,7 @@ impl App {
             source: source.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0))),
             method: Method::default(),
             certificate: None,
+            parent: None,
         }
     }
 
@@ -281,6 +284,7 @@ impl App {
     async fn panicked(&self, session: &mut ServerSession, recorder: &mut Recorder) -> bool {
         tracing::error!(
             request_id = recorder.request_id.as_str(),
+            trace_id = recorder.trace.id(),
             "a request panicked"
         );
         session.set_keepalive(None);

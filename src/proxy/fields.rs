@@ -3,6 +3,7 @@
 use super::headers::{ASSERTION, Added, REQUEST_ID, connection_names};
 use super::trailers;
 use crate::a2a::Fault;
+use crate::pipeline::trace::TRACEPARENT;
 use bytes::{BufMut, BytesMut};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Uri};
@@ -25,7 +26,7 @@ pub fn upstream_fields(
         .path_and_query(path)
         .build()
         .map_err(bad)?;
-    let room = Some(headers.len() + 4);
+    let room = Some(headers.len() + 5);
     let mut head = RequestHeader::build_no_case(method.clone(), b"/", room)
         .map_err(|_| (Fault::BadRequest, "bad_target"))?;
     head.set_uri(uri);
@@ -46,6 +47,11 @@ pub fn upstream_fields(
     add(
         REQUEST_ID,
         request_id.map_err(|_| (Fault::Internal, "bad_id"))?,
+    )?;
+    let parent = HeaderValue::from_bytes(&added.trace.parent());
+    add(
+        TRACEPARENT,
+        parent.map_err(|_| (Fault::Internal, "bad_id"))?,
     )?;
     if let Some(assertion) = added.assertion {
         let value = HeaderValue::from_str(assertion);

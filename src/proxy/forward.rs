@@ -123,6 +123,7 @@ async fn exchange(
     let call = recorder.call.as_ref();
     let streaming = call.is_some_and(|c| c.operation.is_streaming());
     let sends = call.is_some_and(|c| c.operation == Operation::SendMessage);
+    let reads = call.is_some_and(|c| c.operation.is_read());
     let after_caller_left = sends.then_some(AFTER_CALLER_LEFT);
     let expectation = call.map(|c| expectation(c, order.agent.reply_guard || rework.is_some()));
 
@@ -159,15 +160,20 @@ async fn exchange(
         .map_err(|NoKey| answer.ended(Ended::Other, Fault::Internal, "no_assertion_key"))?;
     let outbound = outbound(session, recorder, order, &peers, speaks, grpc, assertion)
         .map_err(|(fault, code)| answer.ended(Ended::Other, fault, code))?;
-    let addresses = peers
-        .resolve(clock.monotonic())
-        .await
-        .map_err(|_| no_peer())?;
+    let Ok(addresses) = peers.resolve(clock.monotonic()).await else {
+        let backend = order.agent.backend_of(order.backend);
+        let since_start = clock.monotonic().saturating_sub(recorder.started);
+        let body = order.body.len() as u64;
+        let attempts = &mut recorder.attempts;
+        attempts.unresolved(&backend.authority, clock.monotonic(), since_start, body);
+        return Err(no_peer());
+    };
     let path = Path {
         pools: app.links.pools(),
         clock,
         addresses: &addresses,
         speaks,
+        reads,
         timing: Timing {
             started: recorder.started,
             connect: bounded(limits.connect_timeout),
@@ -237,6 +243,7 @@ fn outbound(
         secure: peers.is_secure(),
         authority: &order.agent.backend_of(order.backend).authority,
         request_id: recorder.request_id.as_str(),
+        trace: &recorder.trace,
         a2a_version: order.a2a_version,
         extensions: order
             .extensions

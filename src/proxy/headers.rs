@@ -8,6 +8,8 @@ use crate::a2a::head::declares_extensions;
 use crate::a2a::{Fault, Version};
 use crate::config::skills::CERTIFICATE_PREFIXES;
 use crate::config::snapshot::Credential;
+use crate::pipeline::Trace;
+use crate::pipeline::trace::TRACESTATE;
 use bytes::{BufMut, BytesMut};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
@@ -31,6 +33,8 @@ pub struct Added<'a> {
     pub authority: &'a str,
     /// Our request id.
     pub request_id: &'a str,
+    /// The trace that the call is a part of.
+    pub trace: &'a Trace,
     /// The normalised `A2A-Version`, if one is to be sent.
     pub a2a_version: Option<Version>,
     /// The header that declares the caller's extensions, in the place of whatever it sent itself;
@@ -59,6 +63,10 @@ impl Added<'_> {
             return self.token && is_bearer(value);
         }
         let name = name.as_str();
+        // What another tracing system noted is about the trace that its caller began.
+        if name == TRACESTATE && !self.trace.is_continued() {
+            return false;
+        }
         travels_to_agent(name) && !(self.extensions.is_some() && declares_extensions(name))
     }
 }
@@ -107,6 +115,8 @@ pub fn upstream_head(
     }
     wire.put_slice(b"accept-encoding: identity\r\nportcullis-request-id: ");
     wire.put_slice(added.request_id.as_bytes());
+    wire.put_slice(b"\r\ntraceparent: ");
+    wire.put_slice(&added.trace.parent());
     wire.put_slice(b"\r\n");
     if let Some(assertion) = added.assertion {
         wire.put_slice(b"portcullis-assertion: ");
@@ -233,7 +243,7 @@ fn travels_to_agent(name: &str) -> bool {
     let credential = matches!(name, "authorization" | "dpop" | "cookie");
     let replaced = matches!(
         name,
-        "accept-encoding" | "a2a-version" | "grpc-accept-encoding" | "grpc-timeout"
+        "accept-encoding" | "a2a-version" | "grpc-accept-encoding" | "grpc-timeout" | "traceparent"
     );
     let other_method = matches!(
         name,
@@ -332,166 +342,4 @@ pub(super) fn travels_to_caller(name: &str) -> bool {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::config::skills::is_free;
-
-    fn map(lines: &[(&str, &str)]) -> HeaderMap {
-        let mut map = HeaderMap::new();
-        for (name, value) in lines {
-            map.append(
-                HeaderName::from_bytes(name.as_bytes()).unwrap(),
-                HeaderValue::from_str(value).unwrap(),
-            );
-        }
-        map
-    }
-
-    fn added() -> Added<'static> {
-        Added {
-            secure: false,
-            authority: "agent:9",
-            request_id: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-            a2a_version: Some(Version::V1_0),
-            extensions: None,
-            content_length: Some(0),
-            assertion: None,
-            credential: None,
-            token: false,
-            grpc: None,
-        }
-    }
-
-    #[test]
-    fn only_what_may_travel_travels() {
-        let headers = map(&[
-            ("host", "public"),
-            ("authorization", "Bearer x"),
-            ("dpop", "x"),
-            ("cookie", "a=b"),
-            ("proxy-authorization", "x"),
-            ("portcullis-request-id", "forged"),
-            ("portcullis_request_id", "forged"),
-            ("portcullis-assertion", "forged"),
-            ("x-forwarded-for", "1.2.3.4"),
-            ("x_forwarded_for", "1.2.3.4"),
-            ("forwarded", "for=1.2.3.4"),
-            ("client-cert", ":AAAA:"),
-            ("client_cert", ":AAAA:"),
-            ("x-ssl-client-cert", "AAAA"),
-            ("x-forwarded-client-cert", "Hash=00"),
-            ("accept-encoding", "gzip"),
-            ("a2a-version", "9"),
-            ("expect", "100-continue"),
-            ("te", "trailers"),
-            ("connection", "keep-alive, x-drop-me"),
-            ("x-drop-me", "1"),
-            ("content-type", "application/json"),
-            ("a2a-extensions", "https://example.com/e1"),
-            ("x-custom", "kept"),
-        ]);
-        let wire = upstream_head(&Method::POST, "/a", &headers, added(), 0).unwrap();
-        let text = String::from_utf8(wire.to_vec()).unwrap();
-        assert_eq!(
-            text,
-            "POST /a HTTP/1.1\r\nhost: agent:9\r\ncontent-type: application/json\r\n\
-             a2a-extensions: https://example.com/e1\r\nx-custom: kept\r\n\
-             accept-encoding: identity\r\nportcullis-request-id: 01ARZ3NDEKTSV4RRFFQ69G5FAV\r\n\
-             a2a-version: 1.0\r\ncontent-length: 0\r\n\r\n"
-        );
-    }
-
-    #[test]
-    fn connection_must_not_delete_what_decides() {
-        for name in [
-            "authorization",
-            "Host",
-            "content-type",
-            "a2a-version",
-            "portcullis-x",
-            "X-Forwarded-For",
-        ] {
-            let headers = map(&[("connection", name)]);
-            assert!(check_connection(&headers).is_err(), "{name}");
-        }
-        assert!(check_connection(&map(&[("connection", "close, x-other")])).is_ok());
-    }
-
-    /// A skill is not read from a field that the agent does not get as it came.
-    #[test]
-    fn fields_that_may_name_a_skill_travel() {
-        for name in [
-            "connection",
-            "keep-alive",
-            "proxy-connection",
-            "proxy-authenticate",
-            "proxy-authorization",
-            "te",
-            "trailer",
-            "transfer-encoding",
-            "upgrade",
-            "expect",
-            "host",
-            "content-length",
-            "http2-settings",
-            "authorization",
-            "dpop",
-            "cookie",
-            "accept-encoding",
-            "a2a-version",
-            "x-http-method-override",
-            "x-http-method",
-            "x-method-override",
-            "forwarded",
-            "via",
-            "x-real-ip",
-            "x-client-ip",
-            "true-client-ip",
-            "x-forwarded-for",
-            "x-forwarded-client-cert",
-            "client-cert",
-            "client-cert-chain",
-            "x-client-cert",
-            "x-ssl-client-cert",
-            "ssl-client-verify",
-            "x-amzn-mtls-clientcert-leaf",
-            "x-arr-clientcert",
-            "x-original-url",
-            "x-rewrite-url",
-            "portcullis-request-id",
-        ] {
-            assert!(!travels_to_agent(name), "{name}");
-            assert!(!is_free(name), "{name}");
-        }
-        for name in ["x-skill", "skill", "x-agent-skill-id"] {
-            assert!(travels_to_agent(name) && is_free(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn the_agent_speaks_for_itself_to_nobody() {
-        let mut upstream = ResponseHeader::build(200, None).unwrap();
-        for (name, value) in [
-            ("content-type", "application/json"),
-            ("www-authenticate", "Basic"),
-            ("set-cookie", "a=b"),
-            ("server", "uvicorn"),
-            ("location", "http://agent:9/"),
-            ("content-length", "5"),
-            ("transfer-encoding", "chunked"),
-            ("portcullis-request-id", "forged"),
-            ("a2a-extensions", "e1"),
-            ("dpop-nonce", "theirs"),
-        ] {
-            upstream.append_header(name, value).unwrap();
-        }
-        let head = downstream_head(&upstream, "id", false).unwrap();
-        let mut names: Vec<_> = head.headers.keys().map(|n| n.as_str()).collect();
-        names.sort_unstable();
-        assert_eq!(
-            names,
-            ["a2a-extensions", "content-type", "portcullis-request-id"]
-        );
-        assert_eq!(head.headers["portcullis-request-id"], "id");
-    }
-}
+mod tests;

@@ -2,7 +2,8 @@
 //!
 //! A message is never sent twice. A call goes out again only when provably nothing of it left us
 //! (the connection could not be made, or the very first write of a reused one failed), or when the
-//! agent's HTTP/2 said that it did not process it.
+//! agent's HTTP/2 said that it did not process it. A read changes nothing, so it may go out once more
+//! where the agent closed a reused connection while it was under way.
 
 mod h1;
 mod h2;
@@ -99,6 +100,8 @@ pub struct Path<'a> {
     pub addresses: &'a Addresses,
     /// In which version.
     pub speaks: Speaks,
+    /// Whether the call only reads, so that doing it twice does no more than doing it once.
+    pub reads: bool,
     /// Bounds.
     pub timing: Timing,
 }
@@ -141,6 +144,9 @@ pub async fn send(
                 Exchanged::NothingLeft if reused => may_reuse = false,
                 // Nor is it after the agent's own word that it did nothing; once is enough.
                 Exchanged::NotProcessed if !resent => (may_reuse, resent) = (false, true),
+                Exchanged::Failed(SendFailure::Broken) if reused && path.reads && !resent => {
+                    (may_reuse, resent) = (false, true);
+                }
                 Exchanged::NothingLeft | Exchanged::NotProcessed => {
                     return Err(SendFailure::Broken);
                 }

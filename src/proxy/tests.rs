@@ -18,6 +18,7 @@ use crate::a2a::{Binding, ReadRules, Request, Version, Versions, parse};
 use crate::audit::record::Surface;
 use crate::config::snapshot::{Agent, Backend, BackendHttp, Limits, Snapshot};
 use crate::pipeline::recorder::Arrival;
+use crate::pipeline::trace::Parent;
 use crate::pipeline::{Permit, Recorder};
 use crate::test_support::client::{Client, Response, request_head};
 use crate::test_support::gates::{backend_at, gate_for};
@@ -180,6 +181,7 @@ impl HttpServerApp for Bare {
             source: *session.client_addr().unwrap().as_inet().unwrap(),
             method: session.req_header().method.clone(),
             certificate: None,
+            parent: Parent::of(&session.req_header().headers),
         };
         let mut recorder = Recorder::begin(&app.gate, arrival);
         let reusable = match line(app, &mut session, &mut recorder).await {

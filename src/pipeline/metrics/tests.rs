@@ -1,6 +1,7 @@
 //! What a scrape shows after known traffic.
 
 use super::*;
+use crate::a2a::Operation;
 
 #[test]
 fn allowed_and_refused_requests_share_one_family() {
@@ -117,4 +118,50 @@ fn phases_are_measured_apart() {
         text.contains("portcullis_overhead_seconds_bucket{phase=\"decide\",le=\"0.000025\"} 1\n")
     );
     assert!(text.contains("portcullis_overhead_seconds_count{phase=\"total\"} 1\n"));
+}
+
+#[test]
+fn one_policy_digest_is_in_force() {
+    let metrics = Metrics::new().unwrap();
+    let shown = || {
+        let text = metrics.render();
+        let lines = text
+            .lines()
+            .filter(|l| l.starts_with("portcullis_policy_info"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for digit in ["a", "a", "b"] {
+        metrics.set_policy_digest(&digit.repeat(64));
+        let digest = digit.repeat(16);
+        assert_eq!(
+            shown(),
+            [format!("portcullis_policy_info{{digest=\"{digest}\"}} 1")]
+        );
+    }
+}
+
+#[test]
+fn what_must_never_be_is_shown_as_none() {
+    let metrics = Metrics::new().unwrap();
+    let agent = metrics.agent("a");
+    let none = "portcullis_refused_reached_total{agent=\"a\"} 0\n";
+    assert!(metrics.render().contains(none));
+    agent.refused_reached();
+    assert!(!metrics.render().contains(none));
+}
+
+#[test]
+fn calls_that_a_crash_left_open_and_first_bytes_are_counted() {
+    let metrics = Metrics::new().unwrap();
+    let agent = metrics.agent("a");
+    agent.unknown_deliveries(3);
+    agent.first_byte(Duration::from_millis(40));
+    let text = metrics.render();
+    for line in [
+        "portcullis_deliveries_total{agent=\"a\",delivery=\"unknown\"} 3",
+        "portcullis_time_to_first_byte_seconds_bucket{agent=\"a\",le=\"0.05\"} 1",
+        "portcullis_time_to_first_byte_seconds_bucket{agent=\"a\",le=\"0.025\"} 0",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line}\nnot in\n{text}");
+    }
 }

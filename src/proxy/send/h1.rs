@@ -4,8 +4,8 @@ use super::{Exchanged, OneCall, SLICE, SendFailure, Target, Wire, Written, facts
 use crate::audit::record::{AttemptError, Stage};
 use crate::pipeline::Attempts;
 use crate::proxy::link::{H1Link, Link};
-use pingora::protocols::Stream;
 use pingora::protocols::http::ServerSession;
+use pingora::protocols::{SocketDigest, Stream};
 use pingora_timeout::timeout;
 use std::future::Future;
 use std::pin::pin;
@@ -35,6 +35,8 @@ impl OneCall<'_> {
             return Exchanged::Failed(SendFailure::Broken);
         };
         attempts.head_is(wire.head_len as u64);
+        let secured = target.security.is_some();
+        let before = secured.then(|| taken(digest.as_deref())).flatten();
         let may_leave = call.path.timing.after_caller_left.is_none();
         let written = {
             let mut writing = pin!(call.write(wire, &mut stream, attempts));
@@ -53,8 +55,12 @@ impl OneCall<'_> {
             Some(Written::Failed(error)) => {
                 attempts.enter_error(error, call.path.clock.monotonic());
                 attempts.tcp(facts(digest.as_deref()));
-                if attempts.sent() == 0 {
-                    return Exchanged::NothingLeft;
+                // TLS may have handed over a part of what it says it could not take.
+                let all_here = !secured || nothing_left(before, taken(digest.as_deref()));
+                match attempts.sent() {
+                    0 if all_here => return Exchanged::NothingLeft,
+                    0 => attempts.wrote(1),
+                    _ => {}
                 }
                 return call.late_reply(link(stream), error, attempts).await;
             }
@@ -124,10 +130,33 @@ impl OneCall<'_> {
     }
 }
 
+/// Bytes that the kernel was given for a connection so far, sent or not.
+fn taken(digest: Option<&SocketDigest>) -> Option<u64> {
+    facts(digest).map(|tcp| tcp.bytes_sent.saturating_add(tcp.notsent))
+}
+
+/// Whether the kernel provably was given nothing between two looks.
+fn nothing_left(before: Option<u64>, after: Option<u64>) -> bool {
+    before.is_some() && before == after
+}
+
 /// Looks once, without waiting, whether a byte of a reply is there. The stream puts it back.
 fn has_early_reply(stream: &mut Stream) -> bool {
     let mut byte = [0u8; 1];
     let mut peeking = pin!(stream.try_peek(&mut byte));
     let mut context = Context::from_waker(Waker::noop());
     matches!(peeking.as_mut().poll(&mut context), Poll::Ready(Ok(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nothing_left;
+
+    #[test]
+    fn only_what_the_kernel_can_show_is_proof() {
+        assert!(nothing_left(Some(700), Some(700)));
+        for (before, after) in [(Some(700), Some(701)), (None, Some(700)), (None, None)] {
+            assert!(!nothing_left(before, after), "{before:?} {after:?}");
+        }
+    }
 }

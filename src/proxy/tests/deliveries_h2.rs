@@ -248,6 +248,11 @@ async fn the_head_has_no_field_of_a_connection() {
         ("TE", "trailers"),
         ("Authorization", "Bearer x"),
         ("X-Custom", "kept"),
+        (
+            "traceparent",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        ),
+        ("tracestate", "one=1"),
     ];
     let body = call("SendMessage", 1);
     client.post_json("/", None, &fields, &body).await.unwrap();
@@ -268,9 +273,15 @@ async fn the_head_has_no_field_of_a_connection() {
             "content-length",
             "content-type",
             "portcullis-request-id",
+            "traceparent",
+            "tracestate",
             "x-custom",
         ]
     );
+    // The caller's trace goes on with us as the parent.
+    let parent = seen.field("traceparent").unwrap();
+    assert!(parent.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+    assert!(!parent.contains("00f067aa0ba902b7") && parent.ends_with("-01"));
 }
 
 fn stream() -> H2Answer {

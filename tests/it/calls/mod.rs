@@ -24,6 +24,7 @@ mod strict;
 mod surfaces;
 mod tenants;
 mod tokens;
+mod traced;
 mod walkthrough;
 mod webhooks;
 
