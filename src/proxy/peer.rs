@@ -119,6 +119,16 @@ impl Peers {
         self.security.is_some()
     }
 
+    /// Takes these addresses for what the name resolves to, for good.
+    #[cfg(test)]
+    pub(super) fn assume(&self, addresses: &[SocketAddr]) {
+        let targets = addresses.iter().map(|&a| target(a, &self.security));
+        self.known.store(Some(Arc::new(Known {
+            targets: targets.collect(),
+            until: None,
+        })));
+    }
+
     /// The addresses to try, in order. `now` is monotonic.
     ///
     /// A name whose lookup fails keeps its last addresses: a resolver outage must not cut off an

@@ -253,15 +253,15 @@ impl OneCall<'_> {
     /// Everything is written, or the reply is here already: waits for its header.
     async fn wait(
         &self,
-        link: Link,
+        mut link: Link,
         written: bool,
         digest: Option<&SocketDigest>,
         caller: &mut ServerSession,
         attempts: &mut Attempts,
     ) -> Exchanged {
         self.note(attempts, Stage::Wait, None);
-        match self.await_reply(link, caller).await {
-            Ok((link, caller_left)) => {
+        match self.await_reply(&mut link, caller).await {
+            Ok(caller_left) => {
                 self.note(attempts, Stage::Response, None);
                 Exchanged::Answered(Box::new(Upstream {
                     link,
@@ -271,6 +271,7 @@ impl OneCall<'_> {
             }
             Err((failure, error)) => {
                 self.note(attempts, Stage::Wait, Some(error));
+                // While the link still holds the socket: its number may be another's after that.
                 attempts.tcp(facts(digest));
                 match error {
                     AttemptError::NotProcessed => Exchanged::NotProcessed,
@@ -280,12 +281,12 @@ impl OneCall<'_> {
         }
     }
 
-    /// Reads until a final status, watching the caller.
+    /// Reads until a final status, watching the caller; says whether it has left.
     async fn await_reply(
         &self,
-        mut link: Link,
+        link: &mut Link,
         caller: &mut ServerSession,
-    ) -> Result<(Link, bool), (SendFailure, AttemptError)> {
+    ) -> Result<bool, (SendFailure, AttemptError)> {
         let mut caller_left = false;
         let mut bound = self.path.timing.first_byte;
         for _ in 0..=MAX_INTERIM {
@@ -320,7 +321,7 @@ impl OneCall<'_> {
                     return Err((SendFailure::BadReply, AttemptError::Protocol));
                 }
                 Some(status) if status.is_informational() => {}
-                Some(_) => return Ok((link, caller_left)),
+                Some(_) => return Ok(caller_left),
                 None => return Err((SendFailure::BadReply, AttemptError::Protocol)),
             }
         }

@@ -5,9 +5,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod cells;
+mod chaos;
 mod connections;
 mod deliveries;
 mod deliveries_h2;
+mod matrix;
 mod replies;
 
 use super::app::{App, Failure, check};
@@ -37,6 +39,7 @@ use tokio::sync::watch;
 struct Exchange {
     address: SocketAddr,
     journal: Arc<MemoryJournal>,
+    app: Arc<App>,
     stop: watch::Sender<bool>,
 }
 
@@ -95,10 +98,12 @@ impl Exchange {
         let mut options = HttpServerOptions::default();
         options.h2c = true;
         let (stop, stopped) = watch::channel(false);
-        bound.start("exchange", Bare(Arc::new(app), options), stopped);
+        let app = Arc::new(app);
+        bound.start("exchange", Bare(app.clone(), options), stopped);
         Exchange {
             address,
             journal,
+            app,
             stop,
         }
     }

@@ -1,55 +1,15 @@
-//! Agents that refuse, close, reset, hang and die: what the outcome says of each.
+//! What the matrix cannot say: more than one connection, more than one address, callers that are not
+//! waited for.
 
-use super::{ANSWER, Exchange, call, event, patient, quick};
-use crate::config::snapshot::Limits;
+use super::{ANSWER, Exchange, call, patient, quick};
+use crate::config::snapshot::Backend;
 use crate::test_support::client::Client;
-use crate::test_support::raw_agent::{
-    Act, RawAgent, RefusingPort, Then, chunk, json_answer, stream_head,
-};
-use serde_json::Value;
+use crate::test_support::gates::backend_at;
+use crate::test_support::loopback;
+use crate::test_support::raw_agent::{Act, RawAgent, RefusingPort, Then, json_answer};
+use std::net::SocketAddr;
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-
-/// What one call to a misbehaving agent came to.
-struct Came {
-    status: u16,
-    code: Value,
-    outcome: Value,
-}
-
-async fn one(agent: &RawAgent, limits: Limits, body: &str) -> Came {
-    let exchange = Exchange::start(agent.address, limits);
-    let response = exchange.post(body).await;
-    let json = response.json();
-    assert_eq!(json["id"], 1, "the answer does not echo the id: {json}");
-    Came {
-        status: response.status,
-        code: json["error"]["code"].clone(),
-        outcome: exchange.outcome().await,
-    }
-}
-
-#[track_caller]
-fn says(came: &Came, status: u16, code: i64, delivery: &str, reached: &str, ended: &str) {
-    let told = (
-        &came.outcome["delivery"],
-        &came.outcome["reached"],
-        &came.outcome["ended"],
-    );
-    assert_eq!(
-        (came.status, &came.code, told),
-        (
-            status,
-            &Value::from(code),
-            (
-                &Value::from(delivery),
-                &Value::from(reached),
-                &Value::from(ended)
-            )
-        ),
-        "{}",
-        came.outcome
-    );
-}
 
 #[tokio::test]
 async fn refused_connection() {
@@ -66,132 +26,6 @@ async fn refused_connection() {
     // The caller's connection lives on.
     let again = client.post_json("/", None, &[], &body).await.unwrap();
     assert_eq!(again.status, 502);
-}
-
-#[tokio::test]
-async fn closes_at_once() {
-    let agent = RawAgent::start([Act::Close]).await;
-    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
-    says(
-        &came,
-        502,
-        -32603,
-        "sent_no_response",
-        "maybe",
-        "agent_closed",
-    );
-}
-
-#[tokio::test]
-async fn resets_at_once() {
-    let agent = RawAgent::start([Act::Reset]).await;
-    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
-    assert_eq!(came.status, 502);
-    // The reset may arrive before our first write is made, or after the kernel took it.
-    let delivery = came.outcome["delivery"].as_str().unwrap();
-    assert!(
-        matches!(delivery, "sent_no_response" | "connect_failed"),
-        "{}",
-        came.outcome
-    );
-}
-
-#[tokio::test]
-async fn reads_the_header_only_and_closes() {
-    let agent = RawAgent::start([Act::HeadThenClose]).await;
-    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
-    says(
-        &came,
-        502,
-        -32603,
-        "sent_no_response",
-        "maybe",
-        "agent_closed",
-    );
-}
-
-#[tokio::test]
-async fn never_reads_a_large_body() {
-    let agent = RawAgent::start([Act::NeverRead]).await;
-    let came = one(&agent, quick(), &call("SendMessage", 9_000_000)).await;
-    says(&came, 504, -32603, "sent_partial", "maybe", "unary_timeout");
-    let attempt = &came.outcome["attempts"][0];
-    assert!(
-        attempt["bytes_sent"].as_u64().unwrap() < 9_000_000,
-        "{attempt}"
-    );
-    assert!(attempt["tcp"]["bytes_acked"].is_u64(), "{attempt}");
-}
-
-#[tokio::test]
-async fn reads_all_and_closes_and_is_not_asked_twice() {
-    let agent = RawAgent::start([Act::ReadThenClose, Act::Answer(json_answer(200, ANSWER))]).await;
-    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
-    says(
-        &came,
-        502,
-        -32603,
-        "sent_no_response",
-        "maybe",
-        "agent_closed",
-    );
-    assert_eq!(agent.counts().requests(), 1, "a message was sent twice");
-}
-
-#[tokio::test]
-async fn reads_all_and_hangs() {
-    let agent = RawAgent::start([Act::Hang]).await;
-    let came = one(&agent, quick(), &call("SendMessage", 1)).await;
-    says(
-        &came,
-        504,
-        -32603,
-        "sent_no_response",
-        "maybe",
-        "unary_timeout",
-    );
-}
-
-#[tokio::test]
-async fn dies_in_the_middle_of_a_unary_reply() {
-    let cut = json_answer(200, ANSWER);
-    let agent = RawAgent::start([Act::AnswerThenClose(cut[..cut.len() - 9].to_vec())]).await;
-    let came = one(&agent, patient(), &call("SendMessage", 1)).await;
-    says(
-        &came,
-        502,
-        -32603,
-        "response_partial",
-        "yes",
-        "agent_closed",
-    );
-}
-
-#[tokio::test]
-async fn dies_in_the_middle_of_a_stream() {
-    let mut answer = stream_head();
-    answer.extend(chunk(&event("t1", "TASK_STATE_WORKING")));
-    let agent = RawAgent::start([Act::AnswerThenReset(answer)]).await;
-    let exchange = Exchange::start(agent.address, patient());
-    let mut client = exchange.begin(&call("SendStreamingMessage", 1)).await;
-    let mut head = client.head().await.unwrap().unwrap();
-    assert_eq!(head.status, 200);
-    let mut cut = None;
-    for _ in 0..10 {
-        match client.piece(&mut head).await {
-            Ok(Some(_)) => {}
-            Ok(None) => panic!("a broken stream ended like a whole one"),
-            Err(error) => {
-                cut = Some(error);
-                break;
-            }
-        }
-    }
-    assert!(cut.is_some());
-    let outcome = exchange.outcome().await;
-    assert_eq!(outcome["delivery"], "response_partial");
-    assert_eq!(outcome["ended"], "agent_closed");
-    assert_eq!(outcome["response"]["states"][0], "working");
 }
 
 #[tokio::test]
@@ -224,11 +58,13 @@ async fn answers_before_it_has_read_the_body() {
 
 #[tokio::test]
 async fn a_pooled_connection_that_was_closed_is_no_attempt() {
-    let agent = RawAgent::start([
-        Act::AnswerThenClose(json_answer(200, ANSWER)),
-        Act::Answer(json_answer(200, ANSWER)),
-    ])
-    .await;
+    for first in [Act::AnswerThenClose, Act::AnswerThenReset] {
+        closed_while_idle(first(json_answer(200, ANSWER))).await;
+    }
+}
+
+async fn closed_while_idle(first: Act) {
+    let agent = RawAgent::start([first, Act::Answer(json_answer(200, ANSWER))]).await;
     let exchange = Exchange::start(agent.address, patient());
     let mut client = Client::connect(exchange.address).await.unwrap();
     let body = call("SendMessage", 1);
@@ -260,20 +96,6 @@ async fn a_pooled_connection_that_was_closed_is_no_attempt() {
     assert_eq!(agent.counts().requests(), 2);
 }
 
-#[tokio::test]
-async fn caller_leaves_before_the_header_of_a_read() {
-    let (_feed, fed) = mpsc::unbounded_channel();
-    let agent = RawAgent::start([Act::Fed(fed, Then::Close)]).await;
-    let exchange = Exchange::start(agent.address, patient());
-    let client = exchange.begin(&call("GetTask", 1)).await;
-    agent.until("the request", |c| c.requests() == 1).await;
-    drop(client);
-    let outcome = exchange.outcome().await;
-    assert_eq!(outcome["delivery"], "sent_no_response");
-    assert_eq!(outcome["ended"], "caller_left");
-    agent.until("our leaving", |c| c.left >= 1).await;
-}
-
 /// The caller of a send leaves: we read on, since the reply names a task that must be bound.
 #[tokio::test]
 async fn caller_leaves_before_the_header_of_a_send() {
@@ -294,40 +116,153 @@ async fn caller_leaves_before_the_header_of_a_send() {
     assert!(matches!(ended, "caller_left" | "complete"), "{outcome}");
 }
 
+/// The same in the middle of the reply.
 #[tokio::test]
-async fn caller_leaves_in_the_middle_of_a_stream() {
+async fn caller_leaves_in_the_middle_of_a_reply_to_a_send() {
     let (feed, fed) = mpsc::unbounded_channel();
-    let agent = RawAgent::start([Act::Fed(fed, Then::Close)]).await;
+    let agent = RawAgent::start([Act::Fed(fed, Then::Keep)]).await;
     let exchange = Exchange::start(agent.address, patient());
-    let mut client = exchange.begin(&call("SendStreamingMessage", 1)).await;
-    feed.send(stream_head()).unwrap();
-    feed.send(chunk(&event("t1", "TASK_STATE_WORKING")))
-        .unwrap();
+    let mut client = exchange.begin(&call("SendMessage", 1)).await;
+    agent.until("the request", |c| c.requests() == 1).await;
+    let text = "y".repeat(3 << 20);
+    let reply = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"task":{{"id":"t9","contextId":"c9","status":{{"state":"TASK_STATE_COMPLETED"}},"history":"{text}"}}}}}}"#
+    );
+    let reply = json_answer(200, &reply);
+    let (first, rest) = reply.split_at(2 << 20);
+    feed.send(first.to_vec()).unwrap();
     let mut head = client.head().await.unwrap().unwrap();
-    client.body_until(&mut head, "t1").await.unwrap();
+    client.piece(&mut head).await.unwrap();
     drop(client);
-    // Upstream is closed at once, while the agent is silent.
-    agent.until("our leaving", |c| c.left >= 1).await;
+    feed.send(rest.to_vec()).unwrap();
+    drop(feed);
     let outcome = exchange.outcome().await;
-    assert_eq!(outcome["delivery"], "response_partial");
-    assert_eq!(outcome["ended"], "caller_left");
-    assert_eq!(outcome["response"]["events"], 1);
+    assert_eq!(outcome["delivery"], "responded", "{outcome}");
+    assert_eq!(outcome["ended"], "caller_left", "{outcome}");
+    assert_eq!(outcome["task_id"], "t9");
+}
+
+/// A read changes nothing, so it is asked once more where a kept connection broke under it.
+#[tokio::test]
+async fn a_read_is_asked_once_more_on_a_new_connection() {
+    let good = || Act::Answer(json_answer(200, ANSWER));
+    for (last, status, delivery) in [
+        (good(), 200, "responded"),
+        (Act::ReadThenClose, 502, "sent_no_response"),
+    ] {
+        let agent = RawAgent::start([good(), Act::ReadThenClose, last, good()]).await;
+        let exchange = Exchange::start(agent.address, patient());
+        assert_eq!(exchange.post(&call("SendMessage", 1)).await.status, 200);
+        let response = exchange.post(&call("GetTask", 1)).await;
+        assert_eq!(response.status, status);
+        let outcome = exchange.outcomes(2).await.remove(1);
+        assert_eq!(outcome["delivery"], delivery, "{outcome}");
+        let attempts = outcome["attempts"].as_array().unwrap();
+        let tried: Vec<_> = attempts.iter().map(|a| &a["reused"]).collect();
+        assert_eq!(tried, [true, false], "{outcome}");
+        assert_eq!(attempts[0]["error"], "closed", "{outcome}");
+        assert_eq!(agent.counts().requests(), 3);
+    }
+}
+
+/// Once more, and on a kept connection only: a new one that breaks says something of the call.
+#[tokio::test]
+async fn a_read_is_not_asked_again_where_the_connection_was_new() {
+    let good = Act::Answer(json_answer(200, ANSWER));
+    let agent = RawAgent::start([Act::ReadThenClose, good]).await;
+    let exchange = Exchange::start(agent.address, patient());
+    assert_eq!(exchange.post(&call("GetTask", 1)).await.status, 502);
+    assert_eq!(exchange.outcome().await["delivery"], "sent_no_response");
+    assert_eq!(agent.counts().requests(), 1);
+}
+
+fn at_addresses(exchange: &Exchange, addresses: &[SocketAddr]) {
+    let app = &exchange.app;
+    let peers = app.links.peers(&app.gate.live(), 0, 0).unwrap();
+    peers.assume(addresses);
 }
 
 #[tokio::test]
-async fn a_silent_stream_is_cut() {
-    let (feed, fed) = mpsc::unbounded_channel();
-    let agent = RawAgent::start([Act::Fed(fed, Then::Close)]).await;
-    let exchange = Exchange::start(agent.address, quick());
-    let mut client = exchange.begin(&call("SendStreamingMessage", 1)).await;
-    feed.send(stream_head()).unwrap();
-    feed.send(chunk(&event("t1", "TASK_STATE_WORKING")))
-        .unwrap();
-    let mut head = client.head().await.unwrap().unwrap();
-    client.body_until(&mut head, "t1").await.unwrap();
-    assert!(
-        client.piece(&mut head).await.is_err(),
-        "a cut stream ended like a whole one"
+async fn every_address_that_was_tried_is_listed() {
+    let refusing = RefusingPort::new();
+    let agent = RawAgent::start([Act::Answer(json_answer(200, ANSWER))]).await;
+    let exchange = Exchange::start(agent.address, patient());
+    at_addresses(&exchange, &[refusing.address, agent.address]);
+    let response = exchange.post(&call("SendMessage", 1)).await;
+    assert_eq!(response.status, 200);
+    let outcome = exchange.outcome().await;
+    assert_eq!(outcome["delivery"], "responded");
+    let attempts = outcome["attempts"].as_array().unwrap();
+    let tried: Vec<_> = attempts
+        .iter()
+        .map(|a| [&a["peer"], &a["stage"], &a["error"]].map(|v| v.as_str().unwrap_or("none")))
+        .collect();
+    let (first, second) = (refusing.address.to_string(), agent.address.to_string());
+    assert_eq!(
+        tried,
+        [
+            [&*first, "connect", "refused"],
+            [&*second, "response", "none"]
+        ]
     );
-    assert_eq!(exchange.outcome().await["ended"], "idle_timeout");
+    assert_eq!(agent.counts().requests(), 1);
+}
+
+/// After a byte has left, no other address is tried.
+#[tokio::test]
+async fn no_other_address_is_tried_once_a_message_has_left() {
+    let first = RawAgent::start([Act::ReadThenClose]).await;
+    let second = RawAgent::start([Act::Answer(json_answer(200, ANSWER))]).await;
+    let exchange = Exchange::start(first.address, patient());
+    at_addresses(&exchange, &[first.address, second.address]);
+    assert_eq!(exchange.post(&call("SendMessage", 1)).await.status, 502);
+    let outcome = exchange.outcome().await;
+    assert_eq!(outcome["delivery"], "sent_no_response");
+    assert_eq!(outcome["attempts"].as_array().unwrap().len(), 1);
+    assert_eq!(second.counts().connections, 0);
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_resolve_is_an_attempt() {
+    let backend = Backend {
+        host: "no such name".into(),
+        ..backend_at(loopback())
+    };
+    let exchange = Exchange::to(backend, patient());
+    assert_eq!(exchange.post(&call("SendMessage", 1)).await.status, 502);
+    let outcome = exchange.outcome().await;
+    assert_eq!(
+        (&outcome["delivery"], &outcome["reached"]),
+        (&"connect_failed".into(), &"no".into())
+    );
+    let attempt = &outcome["attempts"][0];
+    assert_eq!(
+        (&attempt["stage"], &attempt["error"]),
+        (&"connect".into(), &"dns".into())
+    );
+    assert_eq!(attempt["bytes_sent"], 0);
+}
+
+/// A listener whose queue is full answers nobody.
+#[tokio::test]
+async fn a_connection_that_is_not_made_in_time_reached_nobody() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(loopback()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    let moment = std::time::Duration::from_millis(200);
+    while let Ok(made) = tokio::time::timeout(moment, TcpStream::connect(address)).await {
+        waiting.push(made.unwrap());
+        assert!(waiting.len() < 64, "the queue is never full");
+    }
+    let exchange = Exchange::start(address, quick());
+    assert_eq!(exchange.post(&call("SendMessage", 1)).await.status, 502);
+    let outcome = exchange.outcome().await;
+    assert_eq!(outcome["delivery"], "connect_failed");
+    let attempt = &outcome["attempts"][0];
+    assert_eq!(
+        (&attempt["stage"], &attempt["error"]),
+        (&"connect".into(), &"timed_out".into())
+    );
 }

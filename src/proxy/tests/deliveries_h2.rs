@@ -97,25 +97,6 @@ async fn a_stream_that_is_reset_after_reading_is_not() {
 }
 
 #[tokio::test]
-async fn reads_all_and_hangs() {
-    let agent = H2Agent::start([H2Act::Hang]).await;
-    let (status, outcome) = one(&agent, quick(), &call("SendMessage", 1)).await;
-    assert_eq!(status, 504);
-    says(&outcome, "sent_no_response", "maybe", "unary_timeout");
-    agent.until("our reset", |c| c.seen[0].reset).await;
-}
-
-#[tokio::test]
-async fn never_reads_a_large_body() {
-    let agent = H2Agent::start([H2Act::NeverRead]).await;
-    let (status, outcome) = one(&agent, quick(), &call("SendMessage", 9_000_000)).await;
-    assert_eq!(status, 504);
-    says(&outcome, "sent_partial", "maybe", "unary_timeout");
-    let sent = outcome["attempts"][0]["bytes_sent"].as_u64().unwrap();
-    assert!((1..9_000_000).contains(&sent), "{outcome}");
-}
-
-#[tokio::test]
 async fn a_refusal_before_the_body_was_read_is_passed_on() {
     let refusal = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"too large"}}"#;
     let agent = H2Agent::start([H2Act::EarlyUnread(H2Answer::json(413, refusal)), good()]).await;

@@ -1,13 +1,16 @@
 //! An agent that speaks HTTP/2 and does exactly what its script says, one act per stream.
 
+mod stream;
+
 use super::{loopback, within};
 use bytes::Bytes;
-use h2::server::{Connection, SendResponse};
+use h2::server::Connection;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use stream::Stream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -28,8 +31,16 @@ pub enum H2Act {
     GoAwayBelow,
     /// Says `GOAWAY` that covers the stream, then closes the connection.
     GoAwayAndClose,
+    /// Closes the connection without a word, the body unread.
+    HeadThenClose,
+    /// Reads the request, then closes the connection without a word.
+    ReadThenClose,
     /// Reads the request, then resets the stream.
     ReadThenReset(Reason),
+    /// Reads the request, sends this much of an answer, then resets the stream.
+    AnswerThenReset(H2Answer),
+    /// Reads the request, sends this much of an answer, then says nothing more.
+    AnswerThenHang(H2Answer),
     /// Reads the request and says nothing.
     Hang,
     /// Never opens a window for the body, and says nothing.
@@ -287,6 +298,8 @@ where
     };
     let mut streams = JoinSet::new();
     let (closing, mut close) = mpsc::unbounded_channel();
+    let pings = connection.ping_pong().unwrap();
+    let pings = Arc::new(tokio::sync::Mutex::new(pings));
     loop {
         tokio::select! {
             accepted = connection.accept() => {
@@ -296,11 +309,18 @@ where
                     counts.seen.push(seen(number, &request));
                     counts.seen.len() - 1
                 });
-                let one = Stream { index, shared: shared.clone(), closing: closing.clone() };
+                let one = Stream {
+                    index,
+                    shared: shared.clone(),
+                    closing: closing.clone(),
+                    pings: pings.clone(),
+                };
                 streams.spawn(one.play(act, request.into_body(), respond));
             }
-            Some(()) = close.recv() => {
-                say_goodbye(&mut connection).await;
+            Some(closing) = close.recv() => {
+                if closing == Closing::SaysSo {
+                    say_goodbye(&mut connection).await;
+                }
                 return;
             }
         }
@@ -335,131 +355,11 @@ fn seen(connection: u64, request: &Request<RecvStream>) -> H2Seen {
     }
 }
 
-struct Stream {
-    index: usize,
-    shared: Arc<Shared>,
-    closing: mpsc::UnboundedSender<()>,
-}
-
-impl Stream {
-    async fn play(self, act: H2Act, mut body: RecvStream, mut respond: SendResponse<Bytes>) {
-        match act {
-            H2Act::Answer(answer) => {
-                if self.read(&mut body).await {
-                    self.answer(&mut respond, answer).await;
-                }
-            }
-            H2Act::Early(answer) => {
-                self.answer(&mut respond, answer).await;
-                self.read(&mut body).await;
-            }
-            H2Act::EarlyUnread(answer) => {
-                self.answer(&mut respond, answer).await;
-                self.until_reset(&mut respond).await;
-                drop(body);
-            }
-            H2Act::Refuse => respond.send_reset(Reason::REFUSED_STREAM),
-            H2Act::GoAwayBelow => panic!("only at the start of a plaintext connection"),
-            H2Act::GoAwayAndClose => {
-                self.read(&mut body).await;
-                let _ = self.closing.send(());
-                self.until_reset(&mut respond).await;
-            }
-            H2Act::ReadThenReset(reason) => {
-                self.read(&mut body).await;
-                respond.send_reset(reason);
-            }
-            H2Act::Hang => {
-                self.read(&mut body).await;
-                self.until_reset(&mut respond).await;
-            }
-            H2Act::NeverRead => {
-                self.until_reset(&mut respond).await;
-                drop(body);
-            }
-            H2Act::Fed(answer, fed, then) => {
-                self.read(&mut body).await;
-                self.feed(&mut respond, answer, fed, then).await;
-            }
-        }
-    }
-
-    async fn read(&self, body: &mut RecvStream) -> bool {
-        while let Some(chunk) = body.data().await {
-            let Ok(chunk) = chunk else {
-                self.shared
-                    .note(|counts| counts.seen[self.index].reset = true);
-                return false;
-            };
-            let _ = body.flow_control().release_capacity(chunk.len());
-            self.shared
-                .note(|counts| counts.seen[self.index].body.extend_from_slice(&chunk));
-        }
-        self.shared
-            .note(|counts| counts.seen[self.index].complete = true);
-        true
-    }
-
-    async fn until_reset(&self, respond: &mut SendResponse<Bytes>) {
-        let _ = std::future::poll_fn(|context| respond.poll_reset(context)).await;
-        self.shared
-            .note(|counts| counts.seen[self.index].reset = true);
-    }
-
-    async fn answer(&self, respond: &mut SendResponse<Bytes>, answer: H2Answer) {
-        let only_head = answer.body.is_empty() && answer.trailers.is_none();
-        let Ok(mut writer) = respond.send_response(head(&answer), only_head) else {
-            return;
-        };
-        if only_head {
-            return;
-        }
-        let last = answer.trailers.is_none();
-        let mut left = Bytes::from(answer.body);
-        while !left.is_empty() {
-            writer.reserve_capacity(left.len());
-            let Some(Ok(many)) = std::future::poll_fn(|c| writer.poll_capacity(c)).await else {
-                return;
-            };
-            let part = left.split_to(many.min(left.len()));
-            let _ = writer.send_data(part, last && left.is_empty());
-        }
-        if let Some(trailers) = answer.trailers {
-            let _ = writer.send_trailers(fields(&trailers));
-        }
-    }
-
-    async fn feed(
-        &self,
-        respond: &mut SendResponse<Bytes>,
-        answer: H2Answer,
-        mut fed: mpsc::UnboundedReceiver<Vec<u8>>,
-        then: H2Then,
-    ) {
-        let Ok(mut writer) = respond.send_response(head(&answer), false) else {
-            return;
-        };
-        loop {
-            tokio::select! {
-                bytes = fed.recv() => match bytes {
-                    Some(bytes) => { let _ = writer.send_data(bytes.into(), false); }
-                    None => break,
-                },
-                _ = std::future::poll_fn(|c| writer.poll_reset(c)) => {
-                    self.shared.note(|counts| counts.seen[self.index].reset = true);
-                    return;
-                }
-            }
-        }
-        if then == H2Then::Reset {
-            writer.send_reset(Reason::INTERNAL_ERROR);
-            return;
-        }
-        let _ = match answer.trailers {
-            Some(trailers) => writer.send_trailers(fields(&trailers)),
-            None => writer.send_data(Bytes::new(), true),
-        };
-    }
+/// How a connection is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    SaysSo,
+    Silently,
 }
 
 fn head(answer: &H2Answer) -> Response<()> {

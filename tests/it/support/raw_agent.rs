@@ -35,6 +35,10 @@ pub enum Act {
     HeadThenClose,
     /// Reads the request, closes without a byte.
     ReadThenClose,
+    /// Reads the request, resets without a byte.
+    ReadThenReset,
+    /// Reads the request, answers these bytes, then says nothing until the other side leaves.
+    AnswerThenHang(Vec<u8>),
     /// Reads the request and says nothing until the other side leaves.
     Hang,
     /// Accepts and never reads.
@@ -362,6 +366,15 @@ async fn answer(act: Act, reader: &mut Reader<TcpStream>) -> io::Result<bool> {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         Act::ReadThenClose => return Ok(false),
+        Act::ReadThenReset => {
+            reset(reader)?;
+            return Ok(false);
+        }
+        Act::AnswerThenHang(bytes) => {
+            write(reader, &bytes).await?;
+            reader.gone().await;
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
         // These acted before the body was read.
         Act::Early(_) => {}
         Act::EarlyThenClose(_) | Act::HeadThenClose | Act::Close | Act::Reset | Act::NeverRead => {
