@@ -7,6 +7,8 @@
 
 pub mod chain;
 pub mod checkpoint;
+pub mod export;
+pub mod fields;
 pub mod reconcile;
 pub mod record;
 pub mod redact;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
+mod export;
+mod fields;
 mod reconcile;
 
 /// The time of the first record, and the id of the journal.

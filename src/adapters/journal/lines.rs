@@ -112,6 +112,17 @@ impl Lines {
         Ok(lines)
     }
 
+    /// From the beginning of a segment on, or of the next one where it was removed.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn from_segment(dir: &Path, name: &str) -> io::Result<Lines> {
+        let mut lines = Lines::open(dir)?;
+        let before = segments(dir)?.into_iter();
+        lines.segment = before.take_while(|before| **before < *name).last();
+        Ok(lines)
+    }
+
     /// From behind a record on. If its segment was removed, what is missing is told.
     ///
     /// # Errors

@@ -183,10 +183,13 @@ impl JsonSchema for Artifacts<'_> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(inline)]
 struct Artifact<'a> {
+    /// Its `artifactId`.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Id<'a>>,
+    /// Its `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<Text<'a>>,
+    /// Media types of its parts; at most 32.
     #[schemars(with = "Vec<String>")]
     media_types: MediaTypes<'a>,
     /// Size of its JSON.

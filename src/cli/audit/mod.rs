@@ -6,6 +6,7 @@
 //! its place and makes the exit code 5; text that others chose is shown cut and without controls.
 //! Start reading at [`from`].
 
+mod export;
 mod from;
 mod hash;
 mod reconcile;
@@ -21,6 +22,8 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Write records for other systems, each run going on where the last one ended
+    Export(export::Arguments),
     /// Find the calls that carried a body
     Hash(hash::Arguments),
     /// Compare the journal with an agent's own log: who saw what the other did not
@@ -29,6 +32,7 @@ enum Command {
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
     match &arguments.command {
+        Command::Export(arguments) => export::run(arguments),
         Command::Hash(arguments) => hash::run(arguments),
         Command::Reconcile(arguments) => reconcile::run(arguments),
     }
