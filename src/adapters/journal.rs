@@ -4,36 +4,38 @@
 //! one call, syncs where the durability asks for it, and answers. While it does, the next batch
 //! gathers, so that batches grow with the load and one sync serves all that wait.
 
+mod copies;
+mod error;
 mod files;
 pub mod lines;
 mod open_calls;
+mod queue;
 pub mod read;
 mod recover;
+mod texts;
 mod writer;
 
-use crate::audit::chain::Broken;
-use crate::pipeline::ports::{Clock, Durability, Journal, JournalError, Receipt, RecordBody};
+pub use error::{Holder, OpenError};
+
+use crate::identity::SigningKey;
+use crate::pipeline::RequestId;
+use crate::pipeline::ports::{
+    CheckpointCopies, Clock, Durability, Journal, JournalError, JournalMetrics, Random, Receipt,
+    RecordBody,
+};
+use copies::Copies;
 use files::{Files, Storage};
-use std::fmt;
+use queue::Shared;
+use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
 use writer::{Entry, Writer};
 
-/// How long a record may be under way before readiness says so.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Between syncs, and between looks at a device in trouble.
 const TICK: Duration = Duration::from_secs(1);
-/// How long records that nobody waits for may lie until an awaited one takes them along: waking the
-/// thread for each of them would cost as much as writing them.
-const LINGER: Duration = Duration::from_millis(10);
-/// Most records, and bytes of them, that queue up behind a device that does not answer.
-const QUEUE_RECORDS: usize = 50_000;
-const QUEUE_BYTES: usize = 128 << 20;
-
 /// What a journal is opened with.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -46,6 +48,14 @@ pub struct Settings {
     pub max_bytes: u64,
     /// A segment that would grow beyond this many bytes is followed by a new one.
     pub segment_bytes: u64,
+    /// A segment whose first record is as old as this is followed by a new one.
+    pub rotate_every: Duration,
+    /// The longest time between two checkpoints, idle too.
+    pub checkpoint_every: Duration,
+    /// Where checkpoints go besides the journal.
+    pub copies: CheckpointCopies,
+    /// Signs checkpoints.
+    pub key: Arc<SigningKey>,
     /// The name of this gateway process in records.
     pub instance: Box<str>,
 }
@@ -53,6 +63,22 @@ pub struct Settings {
 impl Settings {
     /// The size of a segment where nothing else is wanted.
     pub const SEGMENT_BYTES: u64 = 64 << 20;
+
+    /// A journal that is configured by nothing but its directory: durability `write`, 20 GiB,
+    /// segments of 64 MiB or a day, a checkpoint a minute, no copies of them.
+    pub fn new(dir: PathBuf, key: Arc<SigningKey>, instance: Box<str>) -> Settings {
+        Settings {
+            dir,
+            durability: Durability::Write,
+            max_bytes: 20 << 30,
+            segment_bytes: Settings::SEGMENT_BYTES,
+            rotate_every: Duration::from_secs(86_400),
+            checkpoint_every: Duration::from_secs(60),
+            copies: CheckpointCopies::default(),
+            key,
+            instance,
+        }
+    }
 }
 
 /// The append-only journal in a directory of JSON Lines segments, chained by SHA-256.
@@ -60,82 +86,98 @@ impl Settings {
 /// Opening starts its thread, so a program that forks must fork first.
 pub struct FileJournal {
     shared: Arc<Shared>,
+    metrics: Arc<JournalMetrics>,
+    copies: Option<Arc<Copies>>,
+    dir: PathBuf,
+    found: Opening,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What callers and the thread have in common.
-#[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
-    filled: Condvar,
-}
-
-#[derive(Default)]
-struct Queue {
-    entries: Vec<Entry>,
-    bytes: usize,
-    /// When the first of `entries` came.
-    since: Option<Instant>,
-    /// When the first record of the batch that is being written came.
-    writing_since: Option<Instant>,
-    /// Unawaited records that found the queue full.
-    lost: u64,
-    trouble: Option<JournalError>,
-    /// What is left is kept for callers.
-    crowded: bool,
-    /// Somebody waits for one of `entries`.
-    awaited: bool,
-    /// What the thread wants to be woken for.
-    wake: Wake,
-    /// Nothing more is accepted.
-    closed: bool,
-}
-
-/// What a sleeping thread is woken for.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Wake {
-    /// It does not sleep.
-    #[default]
-    Never,
-    /// A record that somebody waits for; it looks for others soon by itself.
-    Awaited,
-    /// Any record.
-    Any,
+/// What a journal was found with when it was opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// The journal's id.
+    pub journal: Box<str>,
+    /// Bytes of a torn end that were cut off.
+    pub torn_bytes: u64,
+    /// How many intents were closed as `unknown`, by agent.
+    pub unknown: BTreeMap<Box<str>, u64>,
 }
 
 impl FileJournal {
-    /// Opens a journal, alone: mends a torn last line, closes the intents that a crash left open
-    /// as `unknown`, and notes both, durably, before it returns.
+    /// Opens a journal, alone: mends a torn end, closes the intents that a crash left open as
+    /// `unknown`, and notes both, durably and with a checkpoint, before it returns.
     ///
     /// # Errors
     /// [`OpenError`]; nothing was changed when it is `Locked`, `Damaged` or `Gap`.
-    pub fn open(settings: Settings, clock: Arc<dyn Clock>) -> Result<FileJournal, OpenError> {
+    pub fn open(
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+        random: &dyn Random,
+    ) -> Result<FileJournal, OpenError> {
         let dir = settings.dir.clone();
-        let mut files = Files::open(&dir)?;
+        let mut files = Files::open(&dir, settings.segment_bytes, &settings.instance)?;
         let found = recover::read(&files.segments()?)?;
         if let Some((path, bytes)) = &found.last {
             files.resume(path, *bytes)?;
         }
-        let mut writer = Writer::new(files, settings, clock, found.chain)
+        let made = || RequestId::new(&*clock, random).as_str().into();
+        let journal = found.journal.clone().unwrap_or_else(made);
+        let metrics = JournalMetrics::new(settings.max_bytes);
+        let metrics = metrics.map_err(|error| OpenError::Metrics(error.to_string()))?;
+        let metrics = Arc::new(metrics);
+        let copies = Copies::start(&settings.copies, &metrics)
+            .map_err(OpenError::io(
+                "start the thread for copies of checkpoints of",
+                &dir,
+            ))?
+            .map(Arc::new);
+        let handles = (metrics.clone(), copies.clone());
+        let mut writer = Writer::new(files, settings, clock, found.chain, journal, handles)
             .map_err(OpenError::io("measure the journal", &dir))?;
         writer
-            .open(&found.open, found.torn_bytes, found.last.is_none())
+            .open(&found)
             .map_err(|error| OpenError::Unwritable(dir.clone(), error, writer.detail().into()))?;
-        FileJournal::start(writer).map_err(OpenError::io("start the journal's thread", &dir))
+        let mut journal = FileJournal::start(writer)
+            .map_err(OpenError::io("start the journal's thread", &dir))?;
+        journal.found.torn_bytes = found.torn_bytes;
+        for intent in found.open.into_values() {
+            *journal
+                .found
+                .unknown
+                .entry(intent.agent.into())
+                .or_default() += 1;
+        }
+        Ok(journal)
     }
 
     fn start<S: Storage + 'static>(writer: Writer<S>) -> io::Result<FileJournal> {
         let shared = Arc::new(Shared::default());
         shared.lock().trouble = writer.trouble();
         shared.lock().crowded = writer.crowded();
+        let (metrics, copies) = writer.handles();
+        let dir = writer.dir();
+        let found = Opening {
+            journal: writer.journal().into(),
+            ..Opening::default()
+        };
         let thread = thread::Builder::new().name("journal".into()).spawn({
             let shared = Arc::clone(&shared);
             move || run(&shared, writer)
         })?;
         Ok(FileJournal {
             shared,
+            metrics,
+            copies,
+            dir,
+            found,
             thread: Mutex::new(Some(thread)),
         })
+    }
+
+    /// What was found when it was opened.
+    pub fn found(&self) -> &Opening {
+        &self.found
     }
 
     /// Writes what is queued, syncs, and ends the thread; further records are refused. Blocks for
@@ -154,6 +196,9 @@ impl FileJournal {
         if let Some(thread) = thread {
             // A panic of the thread has already refused everything that waited.
             let _ = thread.join();
+            if let Some(copies) = &self.copies {
+                copies.close();
+            }
         }
     }
 }
@@ -182,162 +227,37 @@ impl Journal for FileJournal {
     fn crowded(&self) -> bool {
         self.shared.lock().crowded
     }
+
+    fn metrics(&self) -> Option<&JournalMetrics> {
+        let queued = self.shared.lock().entries.len();
+        self.metrics
+            .queue_records
+            .set(i64::try_from(queued).unwrap_or(i64::MAX));
+        Some(&self.metrics)
+    }
+
+    fn copies_trouble(&self) -> Option<String> {
+        self.copies.as_ref()?.trouble()
+    }
+
+    fn keep_text(&self, text: &[u8]) -> Result<(), JournalError> {
+        texts::keep(&self.dir, text).map_err(|error| {
+            tracing::error!("a configuration's text cannot be kept beside the journal: {error}");
+            writer::kind_of(&error)
+        })
+    }
+
+    fn found_unknown(&self) -> Vec<(Box<str>, u64)> {
+        let found = self.found.unknown.iter();
+        found
+            .map(|(agent, count)| (agent.clone(), *count))
+            .collect()
+    }
 }
 
 impl Drop for FileJournal {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl Queue {
-    fn trouble_at(&self, now: Instant) -> Option<JournalError> {
-        if self.closed {
-            return Some(JournalError::Failed);
-        }
-        let oldest = self.writing_since.or(self.since);
-        if oldest.is_some_and(|since| now.saturating_duration_since(since) > PATIENCE) {
-            return Some(JournalError::TimedOut);
-        }
-        self.trouble
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // The queue is whole between any two of its statements.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(self: &Arc<Self>, entry: Entry) {
-        let mut queue = self.lock();
-        let refused = if queue.closed {
-            Some(JournalError::Failed)
-        } else if queue.entries.len() >= QUEUE_RECORDS || queue.bytes >= QUEUE_BYTES {
-            Some(JournalError::TimedOut)
-        } else {
-            None
-        };
-        if let Some(error) = refused {
-            match entry.answer {
-                // The receipt is still in our hands, so it cannot be gone.
-                Some(sender) => drop(sender.send(Err(error))),
-                None => queue.lost += 1,
-            }
-            return;
-        }
-        if queue.entries.is_empty() {
-            queue.since = Some(Instant::now());
-        }
-        let awaited = entry.answer.is_some();
-        queue.awaited |= awaited;
-        queue.bytes += entry.body.len();
-        queue.entries.push(entry);
-        let wake = match queue.wake {
-            Wake::Never => false,
-            Wake::Awaited => awaited,
-            Wake::Any => true,
-        };
-        if wake {
-            queue.wake = Wake::Never;
-        }
-        drop(queue);
-        if wake {
-            self.wake_soon();
-        }
-    }
-
-    /// Wakes the thread when the other requests that are ready have queued their records too: one
-    /// batch for all of them costs one wake, one write and one answer's wake instead of one each.
-    fn wake_soon(self: &Arc<Self>) {
-        let waking = Waking(Arc::clone(self));
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
-        runtime.spawn(async move {
-            let _waking = waking;
-            // The first resumes behind what was ready when the record came, the second behind what
-            // became ready meanwhile; neither waits for anything.
-            tokio::task::yield_now().await;
-            tokio::task::yield_now().await;
-        });
-    }
-
-    /// Swaps the queued records into `batch`, which is empty; waits for some, with `patience` only
-    /// so long. `linger`: there were some just now, so more are likely, and the unawaited ones
-    /// may lie. Says how many were lost since, and whether the journal is closing.
-    fn take(
-        &self,
-        batch: &mut Vec<Entry>,
-        linger: bool,
-        patience: Option<Duration>,
-    ) -> (u64, bool) {
-        let mut queue = self.lock();
-        if linger {
-            let until = Instant::now() + LINGER;
-            while !queue.awaited && !queue.closed {
-                match self.sleep(queue, Wake::Awaited, Some(until)) {
-                    (woken, true) => queue = woken,
-                    (late, false) => {
-                        queue = late;
-                        break;
-                    }
-                }
-            }
-        }
-        let until = patience.map(|patience| Instant::now() + patience);
-        while queue.entries.is_empty() && !queue.closed {
-            match self.sleep(queue, Wake::Any, until) {
-                (woken, true) => queue = woken,
-                (late, false) => {
-                    queue = late;
-                    break;
-                }
-            }
-        }
-        queue.awaited = false;
-        std::mem::swap(&mut queue.entries, batch);
-        queue.bytes = 0;
-        queue.writing_since = queue.since.take();
-        (std::mem::take(&mut queue.lost), queue.closed)
-    }
-
-    /// Sleeps until woken (true) or, without sleeping any more, `until` has passed (false).
-    fn sleep<'q>(
-        &'q self,
-        mut queue: MutexGuard<'q, Queue>,
-        wake: Wake,
-        until: Option<Instant>,
-    ) -> (MutexGuard<'q, Queue>, bool) {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) {
-            return (queue, false);
-        }
-        queue.wake = wake;
-        let mut queue = match left {
-            Some(left) => {
-                self.filled
-                    .wait_timeout(queue, left)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-            }
-            None => self
-                .filled
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner),
-        };
-        queue.wake = Wake::Never;
-        (queue, true)
-    }
-}
-
-/// Wakes the thread when it is dropped, however that comes about: a runtime that shuts down drops
-/// its tasks without running them.
-struct Waking(Arc<Shared>);
-
-impl Drop for Waking {
-    fn drop(&mut self) {
-        self.0.filled.notify_one();
     }
 }
 
@@ -349,18 +269,17 @@ fn run<S: Storage>(shared: &Shared, mut writer: Writer<S>) {
     let mut ticked = Instant::now();
     let mut linger = false;
     loop {
-        let patience = writer
-            .needs_tick()
-            .then(|| TICK.saturating_sub(ticked.elapsed()));
+        let patience = TICK.saturating_sub(ticked.elapsed());
         let (lost, closing) = shared.take(&mut batch, linger, patience);
         writer.lose(lost);
         linger = !batch.is_empty();
         let rest = closing && !linger;
-        writer.batch(&mut batch);
+        // Before the batch, so that after a pause it does not go into a segment that is no more.
         if ticked.elapsed() >= TICK {
             writer.tick();
             ticked = Instant::now();
         }
+        writer.batch(&mut batch);
         let mut queue = shared.lock();
         queue.writing_since = None;
         queue.trouble = writer.trouble();
@@ -381,89 +300,6 @@ impl Drop for RefuseOnExit<'_> {
         queue.closed = true;
         // Dropping the senders resolves their receipts as failed.
         queue.entries.clear();
-    }
-}
-
-/// Why a journal cannot be opened.
-#[derive(Debug)]
-pub enum OpenError {
-    /// Another process writes to it.
-    Locked(PathBuf),
-    /// A file operation failed.
-    Io {
-        /// What was being done, as in "cannot …".
-        doing: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
-    /// A segment has a record that does not follow from those before it; this is no torn write.
-    Damaged(PathBuf, Broken),
-    /// A segment does not end where the next one goes on.
-    Gap(PathBuf),
-    /// The first records of this run could not be written; with the system's reason.
-    Unwritable(PathBuf, JournalError, Box<str>),
-}
-
-impl OpenError {
-    fn io(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> OpenError + use<> {
-        let path = path.to_path_buf();
-        move |source| OpenError::Io {
-            doing,
-            path: path.clone(),
-            source,
-        }
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const MOVE: &str =
-            "keep the directory as evidence and set `audit.journal.dir` to a new one";
-        match self {
-            OpenError::Locked(dir) => write!(
-                f,
-                "the journal in `{}` is in use by another process; stop that one, or give each its own `audit.journal.dir`",
-                dir.display()
-            ),
-            OpenError::Io {
-                doing,
-                path,
-                source,
-            } => write!(
-                f,
-                "cannot {doing} `{}`: {source}; it must be readable and writable for this user",
-                path.display()
-            ),
-            OpenError::Damaged(path, broken) => {
-                write!(
-                    f,
-                    "the journal is damaged: `{}`, {broken}; {MOVE}",
-                    path.display()
-                )
-            }
-            OpenError::Gap(path) => write!(
-                f,
-                "the journal is damaged: records are missing after the last one of `{}`; {MOVE}",
-                path.display()
-            ),
-            OpenError::Unwritable(dir, error, detail) => write!(
-                f,
-                "cannot write to the journal in `{}`: {error} ({detail})",
-                dir.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            OpenError::Io { source, .. } => Some(source),
-            OpenError::Damaged(_, broken) => Some(broken),
-            OpenError::Locked(_) | OpenError::Gap(_) | OpenError::Unwritable(..) => None,
-        }
     }
 }
 

@@ -1,7 +1,11 @@
 //! Files of our own private keys: made on the first start, shared by replicas.
 
 use crate::identity::SigningKey;
+use crate::pipeline::ports::Random;
+use aws_lc_rs::hmac;
 use aws_lc_rs::signature::Ed25519KeyPair;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Longest key file that is read, in bytes.
 const MAX_FILE: u64 = 65_536;
+/// Bytes of a key of fingerprints.
+const SECRET: usize = 32;
 
 /// Why a key of ours is not there.
 #[derive(Debug)]
@@ -22,6 +28,7 @@ pub struct KeyFileError {
 enum Why {
     File(io::Error),
     NotAKey,
+    NotASecret,
     NotMade,
 }
 
@@ -33,6 +40,10 @@ impl fmt::Display for KeyFileError {
             Why::NotAKey => write!(
                 f,
                 "the key file {path} holds no Ed25519 key in PKCS#8 PEM; `openssl genpkey -algorithm ed25519` makes one"
+            ),
+            Why::NotASecret => write!(
+                f,
+                "the key file {path} does not hold 32 bytes in base64; `openssl rand -base64 32` makes them"
             ),
             Why::NotMade => write!(f, "no key could be made for {path}"),
         }
@@ -65,6 +76,44 @@ pub fn open(path: &Path, make: bool) -> Result<SigningKey, KeyFileError> {
         }
         // Another gateway was faster; its key is everybody's.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open(path, false),
+        Err(error) => Err(fail(Why::File(error))),
+    }
+}
+
+/// Reads the key of token fingerprints in `path`: 32 bytes in base64; makes it first, with mode
+/// 0600, when `make` and there is none.
+///
+/// # Errors
+/// When the file cannot be read or made, or holds something else.
+pub fn open_secret(
+    path: &Path,
+    make: bool,
+    random: &dyn Random,
+) -> Result<hmac::Key, KeyFileError> {
+    let fail = |why| KeyFileError {
+        path: path.to_owned(),
+        why,
+    };
+    match read(path) {
+        Ok(text) => {
+            let bytes = STANDARD.decode(text.trim_ascii()).ok();
+            let bytes = bytes.filter(|bytes| bytes.len() == SECRET);
+            let key = bytes.map(|bytes| hmac::Key::new(hmac::HMAC_SHA256, &bytes));
+            return key.ok_or_else(|| fail(Why::NotASecret));
+        }
+        Err(error) if make && error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(fail(Why::File(error))),
+    }
+    let mut bytes = [0; SECRET];
+    random.fill(&mut bytes);
+    match write(path, &format!("{}\n", STANDARD.encode(bytes))) {
+        Ok(()) => {
+            tracing::info!(file = %path.display(), "a key was made");
+            Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            open_secret(path, false, random)
+        }
         Err(error) => Err(fail(Why::File(error))),
     }
 }
@@ -120,6 +169,33 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    struct Fixed;
+
+    impl Random for Fixed {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(7);
+        }
+    }
+
+    #[test]
+    fn a_key_of_fingerprints_is_made_once_and_anything_else_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("fingerprint.key");
+        let tag = |key: &hmac::Key| hmac::sign(key, b"m").as_ref().to_vec();
+        assert!(open_secret(&path, false, &Fixed).is_err());
+        let made = open_secret(&path, true, &Fixed).unwrap();
+        let again = open_secret(&path, false, &Fixed).unwrap();
+        assert_eq!(tag(&made), tag(&again));
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        for text in ["", "AAAA", "not base64", &"A".repeat(88)] {
+            fs::write(&path, text).unwrap();
+            let error = open_secret(&path, true, &Fixed).unwrap_err().to_string();
+            assert!(error.contains("openssl rand -base64 32"), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub enum Cause {
     Agent,
     /// The journal cannot be written.
     Journal,
+    /// A checkpoint of the journal was not copied to where it should be.
+    Checkpoints,
     /// The ownership store does not answer.
     Store,
     /// A rule in shadow mode whose time is over.
@@ -34,6 +36,7 @@ impl Cause {
         match self {
             Cause::Issuer | Cause::Journal | Cause::Store | Cause::Shutdown => true,
             Cause::IssuerKeys
+            | Cause::Checkpoints
             | Cause::Introspection
             | Cause::Agent
             | Cause::Shadow
@@ -201,6 +204,7 @@ mod tests {
             (Cause::IssuerKeys, 200),
             (Cause::Introspection, 200),
             (Cause::Journal, 503),
+            (Cause::Checkpoints, 200),
             (Cause::Store, 503),
             (Cause::Shutdown, 503),
             (Cause::Agent, 200),

@@ -13,7 +13,9 @@ pub use label::{
     Assurance, AttemptError, ConfigResult, Delivery, Effect, Ended, Grant, Judged, NoteTopic,
     Proof, Purpose, Reached, SkillSource, Stage, Surface,
 };
-pub use other::{CardChanged, Checkpoint, ConfigChange, Fetch, Note, Refusals, schema};
+pub use other::{
+    CardChanged, Checkpoint, ConfigChange, ConfigFile, Fetch, Note, Refusals, Unclosed, schema,
+};
 pub use value::{
     Actors, ClaimValue, Claims, Counts, Id, Ids, Millis, NoClaims, Sha256, Text, Time,
     event_kind_label, state_label,

@@ -13,6 +13,7 @@ pub mod dev_issuer;
 pub mod dev_proof;
 mod log;
 mod operators;
+mod own_keys;
 mod policy;
 mod probe;
 mod reload;

@@ -3,13 +3,14 @@
 //! `run` starts one, `demo` and tests start theirs the same way.
 
 use super::operators::{Operators, by_address, by_socket};
+use super::own_keys::{instance_name, journal_keys, journal_settings, own_keys};
 use super::upkeep::{self, CardRefresh};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::fetch::cards::{CardFetcher, CardFetcherError};
 use crate::adapters::fetch::introspection::IntrospectionClient;
 use crate::adapters::fetch::keys::KeyFetcher;
-use crate::adapters::journal::{FileJournal, OpenError, Settings};
-use crate::adapters::key_files::{KeyFileError, open};
+use crate::adapters::journal::{FileJournal, OpenError};
+use crate::adapters::key_files::KeyFileError;
 use crate::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use crate::adapters::random::SystemRandom;
 use crate::adapters::resolver::SystemResolver;
@@ -25,7 +26,7 @@ use crate::pipeline::introspection::Introspector;
 use crate::pipeline::issuer_keys::{IssuerSource, KeySlot};
 use crate::pipeline::metrics::Metrics;
 use crate::pipeline::ports::{Clock, Journal, OwnershipStore, Random, Resolver};
-use crate::pipeline::{Gate, Live, OwnKeys};
+use crate::pipeline::{Gate, JournalKeys, Live};
 use crate::proxy::door::Door;
 use crate::proxy::limits::Connections;
 use crate::proxy::listen::{Bound, bind};
@@ -131,6 +132,8 @@ pub struct Outside {
     pub introspector: Arc<dyn Introspector>,
     /// This process in records.
     pub instance: Box<str>,
+    /// The keys with which the journal is written.
+    pub keys: JournalKeys,
 }
 
 impl Outside {
@@ -140,14 +143,11 @@ impl Outside {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let instance = instance_name(&*random);
-        let settings = Settings {
-            dir: snapshot.audit.dir.clone(),
-            durability: snapshot.audit.durability,
-            max_bytes: snapshot.audit.max_bytes,
-            segment_bytes: Settings::SEGMENT_BYTES,
-            instance: instance.clone(),
-        };
-        let journal = FileJournal::open(settings, clock.clone()).map_err(StartError::Journal)?;
+        let keys = journal_keys(&snapshot.keys, &snapshot.audit.dir, &*random);
+        let keys = keys.map_err(StartError::Keys)?;
+        let settings = journal_settings(&snapshot.audit, keys.1.clone(), instance.clone());
+        let journal = FileJournal::open(settings, clock.clone(), &*random);
+        let journal = journal.map_err(StartError::Journal)?;
         let journal = Arc::new(journal);
         Ok((
             Outside {
@@ -159,26 +159,11 @@ impl Outside {
                 issuer_source: Arc::new(KeyFetcher::new(Arc::new(SystemResolver))),
                 introspector: Arc::new(IntrospectionClient::default()),
                 instance,
+                keys: keys.0,
             },
             journal,
         ))
     }
-}
-
-/// Our own keys, made where there are none yet.
-fn own_keys(snapshot: &Snapshot) -> Result<Option<OwnKeys>, KeyFileError> {
-    let keys = &snapshot.keys;
-    let read =
-        |file: Option<(PathBuf, bool)>| file.map(|(file, make)| open(&file, make)).transpose();
-    let (card, assertion) = (read(keys.card_file())?, read(keys.assertion_file())?);
-    Ok(keys.any().then(|| OwnKeys::new(card, assertion)))
-}
-
-/// A name that no other process has.
-fn instance_name(random: &dyn Random) -> Box<str> {
-    let mut bytes = [0u8; 4];
-    random.fill(&mut bytes);
-    format!("gw-{:08x}", u32::from_be_bytes(bytes)).into()
 }
 
 /// A gateway that runs. Dropping it without [`Server::stop`] ends it without waiting for anybody.
@@ -218,8 +203,13 @@ impl Server {
             issuer_source,
             introspector,
             instance,
+            keys,
         } = outside;
-        let keys = own_keys(&loaded.snapshot).map_err(StartError::Keys)?;
+        let keys = own_keys(&loaded.snapshot, keys).map_err(StartError::Keys)?;
+        if let Some(counted) = journal.metrics() {
+            let followed = metrics.follow_journal(counted);
+            followed.map_err(|error| StartError::Metrics(error.to_string()))?;
+        }
         let (kept, revoked) = match &loaded.snapshot.revocation.state {
             Some(state) => {
                 let opened = RevocationFile::open(state).map_err(StartError::Revocations)?;
@@ -249,7 +239,8 @@ impl Server {
         };
         let fetcher = CardFetcher::new().map_err(StartError::Cards)?;
         let gate = Arc::new(Gate::new(ports, loaded.snapshot));
-        gate.record_config(true, "start", 0);
+        let texts = gate.keep_texts(&gate.live().snapshot);
+        gate.record_loaded("start", 0, &texts);
         let told = Arc::downgrade(&gate);
         gate.issuer_keys.observe(Arc::new(move |fetch| {
             if let Some(gate) = told.upgrade() {
@@ -375,6 +366,10 @@ pub(super) fn reasons(gate: &Gate, stopping: &Stopping, broken: &upkeep::Broken)
     }
     if let Some(trouble) = gate.journal.trouble() {
         reasons.push(reason(Cause::Journal, "", trouble.to_string()));
+    }
+    if let Some(why) = gate.journal.copies_trouble() {
+        let why = format!("a checkpoint was not copied: {why}");
+        reasons.push(reason(Cause::Checkpoints, "", why));
     }
     reasons.extend(issuers(gate, &live));
     for (issuer, why) in live.active.failing() {

@@ -1,6 +1,7 @@
 //! What a running gateway does by itself: keeping cards fresh, looking for a new configuration.
 
 use crate::config::capture::key_file;
+use crate::config::check::Loaded;
 use crate::config::watch::{INTERVAL, Look, Reloader};
 use crate::pipeline::cards::{CardSource, Observe, Observed, RefreshPorts, run_refresh};
 use crate::pipeline::{Gate, Live};
@@ -125,7 +126,7 @@ pub async fn run(
             continue;
         };
         reloader = Some(looked_with);
-        take(&gate, &mut cards, &broken, look);
+        take(&gate, &mut cards, &broken, look).await;
     }
 }
 
@@ -157,7 +158,7 @@ impl Alerted {
     }
 }
 
-fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: Look) {
+async fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: Look) {
     match look {
         Look::Unchanged => {
             gate.confirm_files();
@@ -168,9 +169,20 @@ fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: Look) 
             for warning in &loaded.warnings.0 {
                 tracing::warn!("{warning}");
             }
-            let live = gate.install(loaded.snapshot);
+            let keeper = gate.clone();
+            let Loaded { snapshot, warnings } = *loaded;
+            // Syncing files blocks.
+            let kept = tokio::task::spawn_blocking(move || {
+                let kept = keeper.keep_texts(&snapshot);
+                (snapshot, kept)
+            });
+            let Ok((snapshot, kept)) = kept.await else {
+                tracing::error!("keeping the texts of the new configuration failed");
+                return;
+            };
+            let live = gate.install(snapshot);
             gate.confirm_files();
-            gate.record_config(true, "watch", loaded.warnings.0.len() as u64);
+            gate.record_loaded("watch", warnings.0.len() as u64, &kept);
             tracing::info!(
                 generation = live.snapshot.generation,
                 "a new configuration is in force"
@@ -183,7 +195,7 @@ fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: Look) 
                 "the changed configuration is refused; the last good one stays\n{problems}"
             );
             gate.metrics.reload_failed();
-            gate.record_config(false, "watch", problems.0.len() as u64);
+            gate.record_rejected("watch", &problems);
             let first = problems.0.iter().find(|p| p.severity == Severity::Error);
             broken.set(first.map(|p| format!("{}:{}: {}", p.file, p.line, p.message)));
         }

@@ -3,6 +3,7 @@
 //! Symbolic links are followed anew each time, so a swapped link is simply other content (FC-78).
 
 use super::secrets::variable;
+use super::snapshot::{SourceRole, SourceText};
 use crate::audit::redact::Secret;
 use crate::source::{Document, Kind, Node, Problem, Problems, codes};
 use aws_lc_rs::digest::{Context, SHA256};
@@ -171,6 +172,24 @@ impl Capture {
             add(&mut context, path, content);
         }
         finish(context)
+    }
+
+    /// The texts of the gateway file and these policy files, in this order.
+    pub fn sources(&self, policies: &[PathBuf]) -> Vec<SourceText> {
+        let policies = policies.iter().filter_map(|path| {
+            let content = self.files.get(path)?;
+            Some((path, SourceRole::Policy, content))
+        });
+        std::iter::once((&self.file, SourceRole::Gateway, &self.gateway))
+            .chain(policies)
+            .filter_map(|(path, role, content)| {
+                Some(SourceText {
+                    name: path.display().to_string().into(),
+                    role,
+                    text: content.bytes.as_deref().ok()?.into(),
+                })
+            })
+            .collect()
     }
 
     /// Hex SHA-256 over the gateway file and these policy files, in this order.

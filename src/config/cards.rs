@@ -23,13 +23,23 @@ pub(super) fn signing_keys(value: &Value<'_, '_>, capture: &Capture) -> SigningK
         dir: fields.get("dir").and_then(path),
         card: file("card"),
         assertion: file("assertion"),
+        checkpoint: file("checkpoint"),
+        fingerprint: file("fingerprint"),
     };
-    if keys.card.is_some() && keys.card == keys.assertion {
-        fields.whole().error(
-            codes::BACKEND_IDENTITY,
-            "cards and assertions would be signed with one key",
-            "give each a key of its own, or name a `dir` in which they are made",
-        );
+    let named = [
+        ("cards", &keys.card),
+        ("assertions", &keys.assertion),
+        ("checkpoints", &keys.checkpoint),
+    ];
+    for (at, (what, file)) in named.iter().enumerate() {
+        let others = named.iter().skip(at + 1);
+        for (other, _) in others.filter(|(_, other)| file.is_some() && file == other) {
+            fields.whole().error(
+                codes::BACKEND_IDENTITY,
+                format!("{what} and {other} would be signed with one key"),
+                "give each a key of its own, or name a `dir` in which they are made",
+            );
+        }
     }
     keys
 }

@@ -7,8 +7,8 @@ use super::capture::Capture;
 use super::document;
 use super::policies::PolicyFiles;
 use super::route::Routes;
-use super::snapshot::{Admin, Audit, Durability, Listener, Ownership, SigningKeys, Snapshot};
-use super::{agents, cards, issuers, listeners, ownership, policies, revocation, secrets};
+use super::snapshot::{Admin, Audit, Listener, Ownership, SigningKeys, Snapshot};
+use super::{agents, audit, cards, issuers, listeners, ownership, policies, revocation, secrets};
 use crate::source::tree::clip;
 use crate::source::{Kind, Problems, Value, Walker, codes};
 use std::collections::HashMap;
@@ -196,6 +196,7 @@ impl Reader<'_> {
         let snapshot = Snapshot {
             generation: self.generation,
             digest: self.capture.digest(&paths),
+            sources: self.capture.sources(&paths),
             listeners,
             admin,
             routes: Routes::new(&agents),
@@ -258,25 +259,9 @@ impl Reader<'_> {
     }
 
     fn audit(&self, value: &Value<'_, '_>) -> Option<Audit> {
-        let journal = value.fields(&document::AUDIT)?.get("journal")?;
-        let fields = journal.fields(&document::JOURNAL)?;
-        let dir = fields.get("dir")?.text()?;
-        let durability = fields.get("durability");
-        let durability = match durability {
-            Some(v) if is_later(&v, &["each"], "use `group`: it survives power loss too") => None,
-            Some(v) => v.word(&[("write", Durability::Write), ("group", Durability::Group)]),
-            None => None,
-        };
-        let max_bytes = fields
-            .get("max_bytes")
-            .and_then(|v| v.size(1 << 20..=1 << 50));
-        let audit = Audit {
-            dir: self.capture.resolve(dir),
-            durability: durability.unwrap_or(Durability::Write),
-            max_bytes: max_bytes.unwrap_or(20 << 30),
-        };
+        let (audit, place) = audit::read(value, self.capture)?;
         if self.running.is_some_and(|r| r.audit != audit) {
-            restart(&journal, "the journal's settings");
+            restart(&place, "the journal's settings");
         }
         Some(audit)
     }
@@ -353,22 +338,6 @@ pub(super) fn words<T: Copy>(value: &Value<'_, '_>, allowed: &[(&str, T)]) -> Ve
         .into_iter()
         .filter_map(|(v, _)| v.word(allowed))
         .collect()
-}
-
-/// Reports a word that exists in the design and is not built yet; says whether it did.
-pub(super) fn is_later(value: &Value<'_, '_>, later: &[&str], hint: &str) -> bool {
-    let Kind::Str(text) = &value.node.kind else {
-        return false;
-    };
-    let found = later.contains(&text.as_str());
-    if found {
-        value.error(
-            codes::NOT_AVAILABLE,
-            format!("`{text}` is not available in this version"),
-            hint,
-        );
-    }
-    found
 }
 
 /// A duration in whole seconds.

@@ -191,15 +191,21 @@ pub static SIGNING_KEYS: Fields = Fields {
             Shape::Object(&OWN_KEY),
             "the key that signs assertions to agents, in the same form; it must be there",
         ),
-    ],
-    later: &[
-        ("checkpoint", "remove it; checkpoints are not signed yet"),
-        ("fingerprint", "remove it; the key is made at each start"),
-        (
-            "page_token",
-            "remove it; page tokens are sealed with a key of this process",
+        optional(
+            "checkpoint",
+            Shape::Object(&OWN_KEY),
+            "the key that signs checkpoints of the journal, in the same form; it must be there; default, without `dir`: `checkpoint.pem` beside the journal, made on the first start",
+        ),
+        optional(
+            "fingerprint",
+            Shape::Object(&OWN_KEY),
+            "the key of the fingerprints of tokens in records: 32 random bytes in base64; it must be there; default, without `dir`: `fingerprint.key` beside the journal, made on the first start",
         ),
     ],
+    later: &[(
+        "page_token",
+        "remove it; page tokens are sealed with a key of this process",
+    )],
 };
 
 /// `audit`.
@@ -229,14 +235,53 @@ pub static JOURNAL: Fields = Fields {
         ),
         optional(
             "durability",
-            Shape::Word(&["write", "group"]),
-            "`write` (the default): our crash loses nothing; `group`: nor does a power failure",
+            Shape::Word(&["write", "group", "each"]),
+            "`write` (the default): our crash loses nothing; `group`: nor does a power failure; `each`: the same, with a sync for each call",
         ),
         optional(
             "max_bytes",
             Shape::Size,
             "largest size of all segments; default `20GiB`",
         ),
+        optional(
+            "segment_bytes",
+            Shape::Size,
+            "a segment that would grow beyond this is followed by a new one; default `64MiB`",
+        ),
+        optional(
+            "rotate_every",
+            Shape::Duration,
+            "a segment as old as this is followed by a new one; default `24h`",
+        ),
+        optional(
+            "checkpoint_every",
+            Shape::Duration,
+            "the longest time between two signed checkpoints; default `1m`",
+        ),
+        optional(
+            "checkpoints",
+            Shape::Object(&CHECKPOINTS),
+            "where checkpoints go besides, out of reach of whoever could change the journal; default: nowhere",
+        ),
     ],
-    later: &[("rotate", "remove it"), ("min_age", "remove it")],
+    later: &[("min_age", "remove it")],
+};
+
+/// `audit.journal.checkpoints`.
+pub static CHECKPOINTS: Fields = Fields {
+    title: "checkpoints",
+    doc: "Copies of the journal's checkpoints; one that fails is counted and told, and stops nothing.",
+    fields: &[
+        optional(
+            "file",
+            Shape::Text,
+            "file to which each is appended as a line, relative to this file",
+        ),
+        optional(
+            "stdout",
+            Shape::Boolean,
+            "whether each goes to stdout; default false",
+        ),
+    ],
+    later: &[],
 };

@@ -6,6 +6,7 @@
 
 mod address;
 mod agents;
+mod audit;
 mod backend_identity;
 mod backends;
 pub mod capture;

@@ -1,6 +1,10 @@
 //! The compiled, immutable configuration of one generation.
 
+mod own;
+
 pub use crate::a2a::card::Interface;
+
+pub use own::{Audit, CheckpointCopies, Durability, SigningKeys, SourceRole, SourceText};
 
 pub use super::backend_identity::{BackendIdentity, Credential};
 use super::route::Routes;
@@ -37,7 +41,9 @@ pub struct Snapshot {
     pub introspection: Vec<Option<Arc<Introspection>>>,
     /// Policy files, in load order.
     pub policies: Vec<PolicyFile>,
-    /// Their rules, compiled; without a policy file it denies everything.
+    /// The texts of which [`Snapshot::digest`] is the digest, in this order.
+    pub sources: Vec<SourceText>,
+    /// The rules of the policy files, compiled; without a policy file it denies everything.
     pub policy: Arc<PolicySet>,
     /// Policies that must be there: one that vanishes is an error.
     pub policy_names: Vec<Box<str>>,
@@ -49,47 +55,6 @@ pub struct Snapshot {
     pub audit: Audit,
     /// Where our own private keys are.
     pub keys: SigningKeys,
-}
-
-/// Where our own private keys are; changing it needs a restart.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SigningKeys {
-    /// Directory of keys that are made on the first start.
-    pub dir: Option<PathBuf>,
-    /// The key that signs cards, which must be there.
-    pub card: Option<PathBuf>,
-    /// The key that signs assertions to agents, which must be there.
-    pub assertion: Option<PathBuf>,
-}
-
-impl SigningKeys {
-    /// The file of the key that signs cards, and whether it is made when it is not there.
-    pub fn card_file(&self) -> Option<(PathBuf, bool)> {
-        self.file(self.card.as_ref(), "card.pem")
-    }
-
-    /// The same of the key that signs assertions.
-    pub fn assertion_file(&self) -> Option<(PathBuf, bool)> {
-        self.file(self.assertion.as_ref(), "assertion.pem")
-    }
-
-    /// The same of the key that signs what `portcullis prove` found.
-    pub fn proof_file(&self) -> Option<(PathBuf, bool)> {
-        self.file(None, "proof.pem")
-    }
-
-    fn file(&self, named: Option<&PathBuf>, made: &str) -> Option<(PathBuf, bool)> {
-        match (named, &self.dir) {
-            (Some(file), _) => Some((file.clone(), false)),
-            (None, Some(dir)) => Some((dir.join(made), true)),
-            (None, None) => None,
-        }
-    }
-
-    /// Whether any key is configured.
-    pub fn any(&self) -> bool {
-        self.card_file().is_some() || self.assertion_file().is_some()
-    }
 }
 
 /// Whose signature an agent's card has.
@@ -416,24 +381,4 @@ pub struct Revocation {
 pub struct Ownership {
     /// How long an id stays its caller's after its last use.
     pub ttl: Duration,
-}
-
-/// The journal's settings; changing them needs a restart.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Audit {
-    /// Directory of the journal's segments.
-    pub dir: PathBuf,
-    /// When an intent counts as recorded.
-    pub durability: Durability,
-    /// Largest size of all segments together, in bytes.
-    pub max_bytes: u64,
-}
-
-/// When an intent counts as recorded (`design.md` section 9).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// In the kernel; fsync every second. A crash of ours loses nothing.
-    Write,
-    /// After an fsync shared by all calls that wait, at most 5 ms apart. Survives power loss.
-    Group,
 }

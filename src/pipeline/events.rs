@@ -6,25 +6,68 @@ use super::ports::RecordBody;
 use super::{Gate, Live};
 use crate::a2a::card::rewrite::sha256;
 use crate::audit::record::{
-    CardChanged, ConfigChange, ConfigResult, Counts, Fetch, Head, Id, Ids, Millis, Note, NoteTopic,
-    Purpose, Record, Refusals, Sha256, Text, Time,
+    CardChanged, ConfigChange, ConfigFile, ConfigResult, Counts, Fetch, Head, Id, Ids, Millis,
+    Note, NoteTopic, Purpose, Record, Refusals, Sha256, Text, Time,
 };
-use crate::config::snapshot::Agent;
+use crate::config::snapshot::{Agent, Snapshot, SourceRole};
+use crate::source::{Problems, Severity};
 
 impl Gate {
-    /// Records that a configuration is in force, or was refused.
-    pub fn record_config(&self, loaded: bool, trigger: &'static str, problems: u64) {
+    /// Keeps the texts of a configuration beside the journal, before it is recorded; blocks.
+    /// Whether each is kept, in the order of [`Snapshot::sources`].
+    pub fn keep_texts(&self, snapshot: &Snapshot) -> Vec<bool> {
+        let sources = snapshot.sources.iter();
+        sources
+            .map(|source| self.journal.keep_text(&source.text).is_ok())
+            .collect()
+    }
+
+    /// Records that the configuration in force was loaded; `kept` says which of its texts are kept.
+    pub fn record_loaded(&self, trigger: &'static str, warnings: u64, kept: &[bool]) {
         let live = self.live();
-        let result = if loaded {
-            ConfigResult::Loaded
-        } else {
-            ConfigResult::Rejected
-        };
+        let sources = &live.snapshot.sources;
+        let files: Vec<ConfigFile<'_>> = sources
+            .iter()
+            .zip(kept.iter().chain(std::iter::repeat(&false)))
+            .take(ConfigChange::FILES)
+            .map(|(source, kept)| ConfigFile {
+                name: Id(&source.name),
+                role: match source.role {
+                    SourceRole::Gateway => "gateway",
+                    SourceRole::Policy => "policy",
+                },
+                sha256: Sha256(sha256(&source.text)),
+                bytes: source.text.len() as u64,
+                not_kept: !kept,
+            })
+            .collect();
         self.note(Record::Config(ConfigChange {
             head: self.head(&live),
-            result,
+            result: ConfigResult::Loaded,
             trigger,
-            problems,
+            problems: warnings,
+            codes: Ids::default(),
+            files: &files,
+            more_files: (sources.len() - files.len()) as u64,
+        }));
+    }
+
+    /// Records that a configuration was refused.
+    pub fn record_rejected(&self, trigger: &'static str, problems: &Problems) {
+        let live = self.live();
+        let errors = problems.0.iter().filter(|p| p.severity == Severity::Error);
+        let codes: Vec<Box<str>> = errors
+            .take(ConfigChange::CODES)
+            .map(|problem| problem.code.into())
+            .collect();
+        self.note(Record::Config(ConfigChange {
+            head: self.head(&live),
+            result: ConfigResult::Rejected,
+            trigger,
+            problems: problems.0.len() as u64,
+            codes: Ids(&codes),
+            files: &[],
+            more_files: 0,
         }));
     }
 
@@ -32,13 +75,8 @@ impl Gate {
     pub fn record_admin(&self, what: &str) {
         let live = self.live();
         self.note(Record::Note(Note {
-            head: self.head(&live),
-            note: NoteTopic::Admin,
-            torn_bytes: 0,
-            open_intents: 0,
-            lost: 0,
-            oldest_open: None,
             detail: Some(Text(what)),
+            ..Note::about(self.head(&live), NoteTopic::Admin)
         }));
     }
 

@@ -37,6 +37,8 @@ pub struct Live {
     pub issuers: Issuers,
     /// The keys of its issuers, in their order.
     pub issuer_keys: Vec<Arc<KeySlot>>,
+    /// Whether there are keys of ours to be told of.
+    pub key_set: bool,
     /// Tokens that were verified under this generation; a new one begins empty (CA-3).
     pub tokens: TokenCache,
     /// Tokens that their issuers called active under this generation.
@@ -67,6 +69,7 @@ impl Live {
             rules: metrics.rules(&snapshot.policy),
             issuers: Issuers::with_keys(&snapshot.issuers, sources),
             issuer_keys,
+            key_set: keys.is_some(),
             tokens: TokenCache::new(),
             active: ActiveTokens::new(&snapshot.introspection, introspector),
             snapshot,
@@ -118,7 +121,7 @@ pub struct Gate {
     pub started: UnixMillis,
     /// This process in records.
     pub instance: Box<str>,
-    /// The key of token fingerprints (LG-2); of this process, so prints of two runs differ.
+    /// The key of token fingerprints (LG-2).
     pub fingerprints: hmac::Key,
     /// Seals the page tokens of lists; of this process, so they are lost with it.
     pub page_tokens: PageTokens,
@@ -193,13 +196,17 @@ impl Gate {
         let beside = (&*metrics, &*issuer_keys, &*introspector);
         let live = Live::new(snapshot, None, keys.as_ref(), beside, clock.now());
         let confirmed = millis(clock.monotonic());
-        let mut secret = [0; 32];
-        random.fill(&mut secret);
+        let fingerprints = keys.as_ref().and_then(|keys| keys.fingerprints.clone());
+        let fingerprints = fingerprints.unwrap_or_else(|| {
+            let mut secret = [0; 32];
+            random.fill(&mut secret);
+            hmac::Key::new(hmac::HMAC_SHA256, &secret)
+        });
         Gate {
             page_tokens: PageTokens::new(&*random),
             seen_proofs: SeenProofs::new(&*random),
             proof_nonces: Nonces::new(&*random),
-            fingerprints: hmac::Key::new(hmac::HMAC_SHA256, &secret),
+            fingerprints,
             live: ArcSwap::from_pointee(live),
             started: clock.now(),
             clock,

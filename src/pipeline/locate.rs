@@ -230,7 +230,7 @@ fn grpc_place(live: &Live, agent: &Arc<Agent>, path: &str) -> Option<Place> {
 fn place(live: &Live, knock: &Knock<'_>, path: &CanonicalPath<'_>) -> Place {
     let method = knock.method;
     let reads = *method == Method::GET || *method == Method::HEAD;
-    if reads && path.as_str() == KEY_SET && live.snapshot.keys.any() {
+    if reads && path.as_str() == KEY_SET && live.key_set {
         return Place::KeySet;
     }
     if reads && let Some(resource) = knock.listener.resources.described_at(path.as_str()) {

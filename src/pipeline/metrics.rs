@@ -6,11 +6,13 @@
 
 mod agent;
 mod issuer_keys;
+mod journal;
 mod phase;
 mod policy;
 mod rules;
 
 pub use agent::{AgentMetrics, OpenStream};
+pub use journal::JournalMetrics;
 pub use phase::Phase;
 pub use rules::RuleMetrics;
 

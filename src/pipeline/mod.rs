@@ -50,7 +50,7 @@ pub use authenticate::{Presentation, SeenAs, Verified, authenticate};
 pub use bind::Binder;
 pub use gate::{Gate, Live};
 pub use observe::{Observer, ReplyNote};
-pub use own_keys::OwnKeys;
+pub use own_keys::{JournalKeys, OwnKeys};
 pub use permit::Permit;
 pub use recorder::Recorder;
 pub use rejection::{Challenge, Guidance, Rejection};

@@ -4,6 +4,7 @@ use crate::a2a::card::rewrite::strong_etag;
 use crate::a2a::card::serve::Document;
 use crate::identity::SigningKey;
 use crate::identity::assertion::Asserter;
+use aws_lc_rs::hmac;
 use std::sync::Arc;
 
 /// The keys of one gateway; replicas share them.
@@ -15,14 +16,30 @@ pub struct OwnKeys {
     pub assertion: Option<Asserter>,
     /// The public parts as a JWKS.
     pub document: Document,
+    /// The key of token fingerprints (LG-2); `None`: one of this process.
+    pub fingerprints: Option<hmac::Key>,
+}
+
+/// The keys with which a journal is written; they are there before it is opened.
+#[derive(Clone, Default)]
+pub struct JournalKeys {
+    /// Signs checkpoints.
+    pub checkpoint: Option<Arc<SigningKey>>,
+    /// The key of token fingerprints.
+    pub fingerprints: Option<hmac::Key>,
 }
 
 impl OwnKeys {
     /// Keys that were read or made.
-    pub fn new(card: Option<SigningKey>, assertion: Option<SigningKey>) -> OwnKeys {
+    pub fn new(
+        card: Option<SigningKey>,
+        assertion: Option<SigningKey>,
+        journal: JournalKeys,
+    ) -> OwnKeys {
         let public: Vec<String> = [&card, &assertion]
             .into_iter()
             .flatten()
+            .chain(journal.checkpoint.as_deref())
             .map(SigningKey::public_jwk)
             .collect();
         let body = format!(r#"{{"keys":[{}]}}"#, public.join(","));
@@ -33,6 +50,7 @@ impl OwnKeys {
             },
             card: card.map(Arc::new),
             assertion: assertion.map(|key| Asserter::new(Arc::new(key))),
+            fingerprints: journal.fingerprints,
         }
     }
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What "recorded" means to a [`Journal`]; adapters know it from here.
-pub use crate::config::snapshot::Durability;
+pub use crate::config::snapshot::{CheckpointCopies, Durability};
+
+pub use super::metrics::JournalMetrics;
 
 /// Milliseconds since the Unix epoch.
 pub type UnixMillis = u64;
@@ -127,6 +129,26 @@ pub trait Journal: Send + Sync {
     /// only counted. A journal without a bound is never crowded.
     fn crowded(&self) -> bool {
         false
+    }
+    /// What it counts about itself, up to date; `None` for a journal that counts nothing.
+    fn metrics(&self) -> Option<&JournalMetrics> {
+        None
+    }
+    /// Why the last checkpoint was not copied to where it should be, for readiness.
+    fn copies_trouble(&self) -> Option<String> {
+        None
+    }
+    /// Keeps the text of a configuration beside the records that name its digest, durably; blocks
+    /// for as long as the device takes. A journal in memory keeps none.
+    ///
+    /// # Errors
+    /// It is not kept; records can still be written.
+    fn keep_text(&self, _text: &[u8]) -> Result<(), JournalError> {
+        Ok(())
+    }
+    /// How many intents it closed as `unknown` when it was opened, by the agent's name then.
+    fn found_unknown(&self) -> Vec<(Box<str>, u64)> {
+        Vec::new()
     }
 }
 

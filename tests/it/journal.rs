@@ -1,10 +1,14 @@
 //! The journal: its record schema, its chain, and its writer when things break.
 #![allow(clippy::unwrap_used)]
 
+use aws_lc_rs::signature::Ed25519KeyPair;
 use portcullis::adapters::clock::ManualClock;
 use portcullis::adapters::journal::{FileJournal, OpenError, Settings};
+use portcullis::adapters::random::SystemRandom;
 use portcullis::audit::chain::check;
+use portcullis::audit::checkpoint::{Signed, public_keys};
 use portcullis::audit::record;
+use portcullis::identity::SigningKey;
 use portcullis::pipeline::ports::{Durability, Journal, JournalError, RecordBody};
 use serde_json::Value;
 use std::fs;
@@ -32,16 +36,20 @@ fn the_record_schema_in_config_is_the_generated_one() {
 
 fn settings(dir: &Path, durability: Durability) -> Settings {
     Settings {
-        dir: dir.to_path_buf(),
         durability,
         max_bytes: 1 << 30,
-        segment_bytes: Settings::SEGMENT_BYTES,
-        instance: "gw-test".into(),
+        ..Settings::new(dir.to_path_buf(), key(7), "gw-test".into())
     }
 }
 
+fn key(seed: u8) -> Arc<SigningKey> {
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap();
+    Arc::new(SigningKey::new(pair))
+}
+
 fn open(settings: Settings) -> Result<FileJournal, OpenError> {
-    FileJournal::open(settings, Arc::new(ManualClock::at(1_798_675_199_007)))
+    let clock = Arc::new(ManualClock::at(1_798_675_199_007));
+    FileJournal::open(settings, clock, &SystemRandom)
 }
 
 fn intent(request: &str) -> RecordBody {
@@ -87,7 +95,8 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Every record of a journal, after checking the chain over all its segments.
+/// Every record of a journal, after checking the chain over all its segments and its checkpoints,
+/// which all name one journal.
 fn records(dir: &Path) -> Vec<Value> {
     let bytes: Vec<u8> = segments(dir)
         .iter()
@@ -97,6 +106,12 @@ fn records(dir: &Path) -> Vec<Value> {
     let lines: Vec<&[u8]> = bytes[..bytes.len() - 1].split(|b| *b == b'\n').collect();
     let end = check(lines.iter().copied()).unwrap();
     assert_eq!(end.sequence(), lines.len() as u64);
+    let keys = public_keys(&key(7)).unwrap();
+    let signed: Vec<Signed> = lines.iter().filter_map(|line| Signed::of(line)).collect();
+    for checkpoint in &signed {
+        assert_eq!(checkpoint.verify(&keys), Ok(()));
+        assert_eq!(checkpoint.journal, signed[0].journal);
+    }
     lines
         .iter()
         .map(|line| serde_json::from_slice(line).unwrap())
@@ -112,15 +127,15 @@ fn kinds(records: &[Value]) -> Vec<&str> {
 
 #[test]
 fn what_was_answered_is_in_the_file_and_a_restart_goes_on_with_the_chain() {
-    for durability in [Durability::Write, Durability::Group] {
+    for durability in [Durability::Write, Durability::Group, Durability::Each] {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("state/journal");
         let journal = open(settings(&path, durability)).unwrap();
         assert_eq!(journal.trouble(), None);
         let sequence = append(&journal, intent("r1")).unwrap();
-        assert_eq!(sequence, 2);
+        assert_eq!(sequence, 3);
         // In the file now, not only after closing.
-        assert_eq!(kinds(&records(&path)), ["note", "intent"]);
+        assert_eq!(kinds(&records(&path)), ["note", "checkpoint", "intent"]);
         journal.queue(outcome(sequence));
         journal.close();
         assert_eq!(append(&journal, intent("late")), Err(JournalError::Failed));
@@ -129,14 +144,29 @@ fn what_was_answered_is_in_the_file_and_a_restart_goes_on_with_the_chain() {
         let records = records(&path);
         assert_eq!(
             kinds(&records),
-            ["note", "intent", "outcome", "note", "note", "note"]
+            [
+                "note",
+                "checkpoint",
+                "intent",
+                "outcome",
+                "note",
+                "checkpoint",
+                "note",
+                "checkpoint",
+                "note",
+                "checkpoint"
+            ]
         );
         let topics: Vec<&Value> = records
             .iter()
             .filter_map(|record| record.get("note"))
             .collect();
         assert_eq!(topics, ["opened", "closed", "opened", "closed"]);
-        assert_eq!(records[4]["open_intents"], 0);
+        assert_eq!(records[6]["open_intents"], 0);
+        // It was closed in order, so nobody is named who did not.
+        assert_eq!(records[6].get("unclosed"), None);
+        assert_eq!(records[6]["journal"], records[0]["journal"]);
+        assert_eq!(records[0]["journal"].as_str().unwrap().len(), 26);
         assert_eq!(segments(&path).len(), 1);
     }
 }
@@ -199,8 +229,9 @@ fn thousands_of_concurrent_appends_keep_the_chain_whole_across_segments() {
         assert_eq!(intents, sequences);
         let segments = segments(dir.path()).len();
         assert!(segments > 3);
-        // Besides: the opening, the closing, and one note at the head of each later segment.
-        assert_eq!(records.len(), 2 * 4000 + 2 + segments - 1);
+        // Besides: the opening and the closing, each signed, and at each turn the last checkpoint
+        // of the old segment and the note of the new one.
+        assert_eq!(records.len(), 2 * 4000 + 4 + 2 * (segments - 1));
     }
 }
 
@@ -209,11 +240,12 @@ fn a_second_process_is_refused_and_told_why() {
     let dir = TempDir::new().unwrap();
     let first = open(settings(dir.path(), Durability::Write)).unwrap();
     let error = open(settings(dir.path(), Durability::Write)).err().unwrap();
-    assert!(matches!(error, OpenError::Locked(_)), "{error}");
-    assert!(
-        error.to_string().contains("in use by another process"),
-        "{error}"
+    let named = format!(
+        "is in use by another process, {} (instance `gw-test`); stop that one",
+        std::process::id()
     );
+    assert!(matches!(error, OpenError::Locked(..)), "{error}");
+    assert!(error.to_string().contains(&named), "{error}");
     drop(first);
     assert!(open(settings(dir.path(), Durability::Write)).is_ok());
 }
@@ -258,7 +290,7 @@ fn a_directory_without_write_permission_is_named() {
 fn at_max_bytes_calls_are_refused_and_readiness_says_so() {
     let dir = TempDir::new().unwrap();
     let mut settings = settings(dir.path(), Durability::Write);
-    settings.max_bytes = 6000;
+    settings.max_bytes = 8000;
     let journal = open(settings.clone()).unwrap();
     let mut taken = 0;
     while append(&journal, intent("r")).is_ok() {
@@ -272,7 +304,7 @@ fn at_max_bytes_calls_are_refused_and_readiness_says_so() {
         .iter()
         .map(|path| fs::metadata(path).unwrap().len())
         .sum();
-    assert!(size <= 6000, "{size}");
+    assert!(size <= 8000, "{size}");
     drop(journal);
     // It starts at its limit, says what it found, and is not ready.
     let journal = open(settings).unwrap();
@@ -328,7 +360,7 @@ fn a_full_device_refuses_and_recovers() {
         position(&|record| record["request_id"] == "after");
         let note = position(&|record| record["note"] == "recovered");
         assert_eq!(records[note]["lost"], 0);
-        assert_eq!(kinds(&records).last(), Some(&"note"));
+        assert_eq!(records[records.len() - 2]["note"], "closed");
     });
     let _ = std::process::Command::new("umount")
         .arg(dir.path())

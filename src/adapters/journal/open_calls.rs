@@ -26,6 +26,11 @@ impl OpenCalls {
         }
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
     /// The oldest one.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.0.first().copied()

@@ -1,12 +1,14 @@
 //! Reading a journal at start: where its chain stands, what is torn, which intents are open.
 
 use super::OpenError;
+use super::read::MAX_LINE;
 use crate::audit::chain::{Broken, Chain, Checker, Why};
+use crate::source::instant::parse_instant;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// What a journal holds at start.
@@ -20,6 +22,38 @@ pub(super) struct Found {
     pub torn_bytes: u64,
     /// Intents without an outcome, by sequence number.
     pub open: BTreeMap<u64, OpenIntent>,
+    /// The journal's id, as the newest record that names it has it.
+    pub journal: Option<Box<str>>,
+    /// The key of the newest checkpoint.
+    pub key_id: Option<Box<str>>,
+    /// When the last segment began, in seconds since the Unix epoch.
+    pub segment_since: Option<u64>,
+    /// The last record of a process that did not close the journal.
+    pub unclosed: Option<LastRecord>,
+}
+
+impl Found {
+    /// In a directory without segments.
+    pub(super) fn nothing() -> Found {
+        Found {
+            chain: Chain::START,
+            last: None,
+            torn_bytes: 0,
+            open: BTreeMap::new(),
+            journal: None,
+            key_id: None,
+            segment_since: None,
+            unclosed: None,
+        }
+    }
+}
+
+/// The last record of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LastRecord {
+    pub sequence: u64,
+    pub instance: Box<str>,
+    pub time: Box<str>,
 }
 
 /// An intent whose outcome is not known.
@@ -56,12 +90,7 @@ impl From<Seen<'_>> for OpenIntent {
 /// Reads segments from the newest back to the oldest intent that was open when it began, at most
 /// to the last opening of the journal: what was open before that was closed then.
 pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
-    let mut found = Found {
-        chain: Chain::START,
-        last: None,
-        torn_bytes: 0,
-        open: BTreeMap::new(),
-    };
+    let mut found = Found::nothing();
     let mut closed = HashSet::new();
     let mut next: Option<Chain> = None;
     let mut back_to = None;
@@ -70,13 +99,19 @@ pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
         if found.last.is_none() {
             found.torn_bytes = scan.torn_bytes;
             found.last = Some((path.clone(), scan.good_bytes));
+            found.segment_since = scan.since;
         }
+        found.journal = found.journal.or(scan.journal);
+        found.key_id = found.key_id.or(scan.key_id);
         let Some((start, end)) = scan.span else {
             // Nothing whole in it: only the newest can be so, after a crash in its first write.
             continue;
         };
         match next {
-            None => found.chain = end,
+            None => {
+                found.chain = end;
+                found.unclosed = scan.newest.filter(|last| last.sequence != scan.closed_at);
+            }
             Some(next) if next != end => return Err(OpenError::Gap(path.clone())),
             Some(_) => {}
         }
@@ -106,6 +141,14 @@ struct Scan {
     opening: bool,
     /// No intent before this one was open when the segment began.
     reaches_back_to: Option<u64>,
+    journal: Option<Box<str>>,
+    key_id: Option<Box<str>>,
+    /// When its first record was written.
+    since: Option<u64>,
+    newest: Option<LastRecord>,
+    /// The last record that may follow when the journal is closed: its note, or the checkpoint
+    /// behind that.
+    closed_at: u64,
 }
 
 /// What recovery must know of a record; other members are skipped.
@@ -122,6 +165,12 @@ struct Seen<'a> {
     policy_digest: Option<String>,
     note: Option<String>,
     oldest_open: Option<u64>,
+    #[serde(borrow, default)]
+    instance: Cow<'a, str>,
+    #[serde(borrow, default)]
+    time: Cow<'a, str>,
+    journal: Option<Box<str>>,
+    key_id: Option<Box<str>>,
 }
 
 fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
@@ -137,6 +186,11 @@ fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
         closed_elsewhere: HashSet::new(),
         opening: false,
         reaches_back_to: None,
+        journal: None,
+        key_id: None,
+        since: None,
+        newest: None,
+        closed_at: 0,
     };
     let mut checker: Option<(Chain, Checker)> = None;
     let mut line = Vec::new();
@@ -144,7 +198,8 @@ fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
     let mut torn: Option<Broken> = None;
     loop {
         line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(&failed)?;
+        let mut bounded = reader.by_ref().take(MAX_LINE as u64 + 1);
+        let length = bounded.read_until(b'\n', &mut line).map_err(&failed)?;
         if length == 0 {
             break;
         }
@@ -170,7 +225,15 @@ fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
                 note(&mut scan, sequence, seen);
                 scan.good_bytes += length as u64;
             }
-            Err(error) => torn = torn.or(Some(error)),
+            Err(error) => {
+                torn = torn.or(Some(error));
+                // No record has a zero byte. A page that did not reach the disk before a power
+                // loss reads as zeros, and pages behind it may have reached it: what stands after
+                // the first lost page was never answered as durable.
+                if newest && line.contains(&0) {
+                    break;
+                }
+            }
         }
     }
     scan.torn_bytes = size.saturating_sub(scan.good_bytes);
@@ -197,6 +260,14 @@ fn take<'l>(checker: &mut Option<(Chain, Checker)>, line: &'l [u8]) -> Result<Se
 }
 
 fn note(scan: &mut Scan, sequence: u64, seen: Seen<'_>) {
+    scan.since = scan.since.or_else(|| seconds(&seen.time));
+    scan.newest = Some(LastRecord {
+        sequence,
+        instance: seen.instance.as_ref().into(),
+        time: seen.time.as_ref().into(),
+    });
+    let named = seen.journal.as_ref();
+    scan.journal = named.cloned().or(scan.journal.take());
     match &*seen.kind {
         "intent" => {
             scan.open.insert(sequence, seen.into());
@@ -212,11 +283,24 @@ fn note(scan: &mut Scan, sequence: u64, seen: Seen<'_>) {
             scan.open.clear();
             scan.opening = true;
         }
+        "note" if seen.note.as_deref() == Some("closed") => scan.closed_at = sequence,
+        "checkpoint" => {
+            if scan.closed_at > 0 && scan.closed_at + 1 == sequence {
+                scan.closed_at = sequence;
+            }
+            scan.key_id = seen.key_id.or(scan.key_id.take());
+        }
         "note" if seen.note.as_deref() == Some("segment") => {
             scan.reaches_back_to = Some(seen.oldest_open.unwrap_or(sequence));
         }
         _ => {}
     }
+}
+
+/// The whole seconds of a record's time.
+fn seconds(time: &str) -> Option<u64> {
+    let whole = parse_instant(&format!("{}Z", time.get(..19)?))?;
+    u64::try_from(whole).ok()
 }
 
 fn damaged(path: &Path, broken: Broken) -> OpenError {

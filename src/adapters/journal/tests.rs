@@ -1,10 +1,14 @@
 #![allow(clippy::unwrap_used)]
 
+use super::files::Measured;
+use super::queue::{PATIENCE, QUEUE_RECORDS};
+use super::recover::Found;
 use super::*;
 use crate::adapters::clock::ManualClock;
 use crate::audit::chain::Chain;
-use std::collections::BTreeMap;
+use aws_lc_rs::signature::Ed25519KeyPair;
 use std::fs;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tempfile::TempDir;
 
@@ -19,8 +23,18 @@ impl Storage for Slow {
     fn segment_bytes(&self) -> u64 {
         self.bytes
     }
-    fn measure(&self) -> io::Result<u64> {
-        Ok(self.bytes)
+    fn measure(&self) -> io::Result<Measured> {
+        Ok(Measured {
+            bytes: self.bytes,
+            segments: 1,
+        })
+    }
+    fn reserve(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+    fn release(&mut self) {}
+    fn is_removed(&self) -> bool {
+        false
     }
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.started.send(()).unwrap();
@@ -35,7 +49,7 @@ impl Storage for Slow {
     fn sync(&mut self) -> io::Result<()> {
         Ok(())
     }
-    fn begin(&mut self, _: u64) -> io::Result<()> {
+    fn begin(&mut self, _: u64, _: u64) -> io::Result<()> {
         Ok(())
     }
     fn is_gone(&self) -> bool {
@@ -44,22 +58,29 @@ impl Storage for Slow {
 }
 
 fn settings(dir: &Path) -> Settings {
+    let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
     Settings {
-        dir: dir.to_path_buf(),
-        durability: Durability::Write,
         max_bytes: u64::MAX,
-        segment_bytes: Settings::SEGMENT_BYTES,
-        instance: "t".into(),
+        ..Settings::new(
+            dir.to_path_buf(),
+            Arc::new(SigningKey::new(key)),
+            "t".into(),
+        )
     }
+}
+
+fn writer<S: Storage>(storage: S, dir: &Path) -> Writer<S> {
+    let clock = Arc::new(ManualClock::at(0));
+    let handles = (Arc::new(JournalMetrics::new(1).unwrap()), None);
+    let (settings, chain) = (settings(dir), Chain::START);
+    Writer::new(storage, settings, clock, chain, "J".into(), handles).unwrap()
 }
 
 fn slow() -> (FileJournal, Receiver<()>, Sender<()>) {
     let (started, starts) = channel();
     let (goes, go) = channel();
     let bytes = 0;
-    let clock = Arc::new(ManualClock::at(0));
-    let storage = Slow { started, go, bytes };
-    let writer = Writer::new(storage, settings(Path::new("unused")), clock, Chain::START).unwrap();
+    let writer = writer(Slow { started, go, bytes }, Path::new("unused"));
     (FileJournal::start(writer).unwrap(), starts, goes)
 }
 
@@ -93,10 +114,11 @@ fn a_device_that_does_not_answer_shows_as_trouble_and_what_gathers_is_one_batch(
     for (at, receipt) in gathered.into_iter().enumerate() {
         assert_eq!(wait(receipt), Ok(2 + at as u64));
     }
-    // The closing note; all else needed two writes.
+    // The closing note and its checkpoint; all else needed two writes.
+    goes.send(()).unwrap();
     goes.send(()).unwrap();
     journal.close();
-    assert_eq!(starts.try_iter().count(), 1);
+    assert_eq!(starts.try_iter().count(), 2);
 }
 
 #[test]
@@ -135,10 +157,9 @@ fn a_thread_that_dies_refuses_everything() {
 #[test]
 fn a_segment_that_was_renamed_or_removed_is_left_for_a_new_one() {
     let dir = TempDir::new().unwrap();
-    let files = Files::open(dir.path()).unwrap();
-    let clock = Arc::new(ManualClock::at(0));
-    let mut writer = Writer::new(files, settings(dir.path()), clock, Chain::START).unwrap();
-    writer.open(&BTreeMap::new(), 0, true).unwrap();
+    let files = Files::open(dir.path(), 1 << 20, "t").unwrap();
+    let mut writer = writer(files, dir.path());
+    writer.open(&Found::nothing()).unwrap();
     let write = |writer: &mut Writer<Files>| {
         let entry = Entry {
             body: record().0,
@@ -151,18 +172,41 @@ fn a_segment_that_was_renamed_or_removed_is_left_for_a_new_one() {
     write(&mut writer);
     writer.tick();
     write(&mut writer);
-    // The second record went into the renamed file, none is in both or torn; new ones open with a note.
     let lines = |name: &str| {
         fs::read_to_string(dir.path().join(name))
             .unwrap()
             .lines()
             .count()
     };
-    assert_eq!(lines("old"), 2);
-    assert_eq!(lines("journal-00000000000000000003.jsonl"), 2);
-    fs::remove_dir_all(dir.path()).unwrap();
-    writer.tick();
-    write(&mut writer);
+    // The second record went into the renamed file, which was signed at its end; none is in both
+    // or torn; new ones open with a note.
+    assert_eq!(lines("old"), 4);
     assert_eq!(lines("journal-00000000000000000005.jsonl"), 2);
+    fs::remove_dir_all(dir.path()).unwrap();
+    // Noticed by the next record itself: nothing is written where nobody can read it.
+    write(&mut writer);
+    assert_eq!(lines("journal-00000000000000000007.jsonl"), 2);
     assert_eq!(writer.trouble(), None);
+    // The lock is there again, and held.
+    assert!(matches!(
+        Files::open(dir.path(), 1 << 20, "other"),
+        Err(OpenError::Locked(_, Some(Holder { pid, .. }))) if pid == std::process::id()
+    ));
+}
+
+#[test]
+fn space_is_reserved_ahead_without_lengthening_the_segment_and_given_back() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = TempDir::new().unwrap();
+    let mut files = Files::open(dir.path(), 64 << 20, "t").unwrap();
+    files.begin(1, 1 << 20).unwrap();
+    files.append(b"record\n").unwrap();
+    let path = dir.path().join("journal-00000000000000000001.jsonl");
+    let reserved = || {
+        let metadata = fs::metadata(&path).unwrap();
+        (metadata.len(), metadata.blocks() * 512 >= 4 << 20)
+    };
+    assert_eq!(reserved(), (7, true));
+    files.begin(2, 0).unwrap();
+    assert_eq!(reserved(), (7, false));
 }

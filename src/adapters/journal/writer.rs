@@ -3,27 +3,37 @@
 //! Runs on the journal's own thread. A batch is all or nothing: it is sealed on a copy of the
 //! chain, which becomes the chain only when the bytes are where the durability wants them.
 
+mod device;
+mod records;
+mod turn;
+
+pub(super) use device::kind_of;
+
 use super::Settings;
+use super::copies::Copies;
 use super::files::Storage;
 use super::open_calls::OpenCalls;
-use super::recover::OpenIntent;
-use crate::a2a::Operation;
+use super::recover::{Found, OpenIntent};
 use crate::audit::chain::Chain;
-use crate::audit::record::{
-    Artifacts, Delivery, Ended, Head, Millis, Note, NoteTopic, Outcome, Record, Text, Time, Timing,
-};
-use crate::pipeline::ports::{Clock, Durability, JournalError};
-use std::collections::BTreeMap;
+use crate::audit::record::{Delivery, NoteTopic};
+use crate::pipeline::ports::{Clock, Durability, JournalError, JournalMetrics};
+use device::number;
+use records::{Force, unawaited};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use turn::Renew;
 
 /// Most records that are kept while nothing can be written; more are counted as lost.
 const KEPT: usize = 10_000;
-/// Outcomes of calls that were let through must still fit when no new call does.
+/// Outcomes of calls that were let through must still fit when no new call does. So much of
+/// `max_bytes` is kept for them, and at most so much of the device.
 const RESERVE: u64 = 16 << 20;
-
+/// What is kept on the device for one outcome, and for what the journal says about itself.
+const OUTCOME: u64 = 4 << 10;
+const OWN: u64 = 16 << 10;
 /// Most bytes that sealing adds to a record.
 const ENVELOPE: u64 = 112;
 
@@ -33,18 +43,35 @@ pub(super) struct Entry {
     pub answer: Option<oneshot::Sender<Result<u64, JournalError>>>,
 }
 
+impl Entry {
+    /// Whether it may use what is kept for outcomes.
+    fn is_reserved_for(&self) -> bool {
+        self.answer.is_none()
+            && (self.body.starts_with(br#""kind":"outcome""#)
+                || self.body.starts_with(br#""kind":"note""#))
+    }
+}
+
 /// The one that writes.
 pub(super) struct Writer<S> {
     storage: S,
     settings: Settings,
     clock: Arc<dyn Clock>,
+    metrics: Arc<JournalMetrics>,
+    copies: Option<Arc<Copies>>,
+    /// The journal's id.
+    journal: Box<str>,
     chain: Chain,
     open: OpenCalls,
+    /// What was in force when the last record about it passed.
+    force: Force,
     /// Bytes of all segments.
     total: u64,
     buffer: Vec<u8>,
     /// Sequence numbers of the batch, beside its entries; `None` for what was not sealed.
     sealed: Vec<Option<u64>>,
+    /// One part of a batch.
+    part: Vec<Entry>,
     /// Records that nobody waits for, until they can be written.
     kept: Vec<Entry>,
     lost: u64,
@@ -54,14 +81,25 @@ pub(super) struct Writer<S> {
     dirty: bool,
     /// A failed write may have left bytes behind this length; they go before the next write.
     cut: Option<u64>,
-    /// The next write begins a segment.
-    renew: bool,
+    /// Whether the next write begins a segment.
+    renew: Renew,
+    /// When the segment began, in seconds since the Unix epoch.
+    segment_since: u64,
+    /// When the next checkpoint is due, in the clock's monotonic time.
+    due: Duration,
+    /// The sequence number of the last checkpoint.
+    checkpoint: u64,
     /// Why the last write failed.
     failed: Option<JournalError>,
     detail: String,
     /// `max_bytes` is reached.
     limited: bool,
+    /// The device has no room for another call and its outcome.
+    starved: bool,
 }
+
+/// What the writer shows to others.
+pub(super) type Handles = (Arc<JournalMetrics>, Option<Arc<Copies>>);
 
 impl<S: Storage> Writer<S> {
     pub(super) fn new(
@@ -69,49 +107,65 @@ impl<S: Storage> Writer<S> {
         settings: Settings,
         clock: Arc<dyn Clock>,
         chain: Chain,
+        journal: Box<str>,
+        (metrics, copies): Handles,
     ) -> io::Result<Writer<S>> {
-        Ok(Writer {
-            total: storage.measure()?,
-            renew: false,
+        let mut writer = Writer {
+            total: storage.measure()?.bytes,
+            renew: Renew::No,
+            segment_since: clock.now() / 1000,
+            due: clock.monotonic(),
             storage,
             settings,
             clock,
+            metrics,
+            copies,
+            journal,
             chain,
             open: OpenCalls::default(),
+            force: Force::default(),
             buffer: Vec::with_capacity(64 << 10),
             sealed: Vec::new(),
+            part: Vec::new(),
             kept: Vec::new(),
             lost: 0,
             group: false,
             dirty: false,
             cut: None,
+            checkpoint: 0,
             failed: None,
             detail: String::new(),
             limited: false,
-        })
+            starved: false,
+        };
+        writer.measure();
+        Ok(writer)
     }
 
-    /// Says what was found at start, and makes that durable.
+    /// Says what was found at start, makes that durable, and signs it.
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) fn open(
-        &mut self,
-        open: &BTreeMap<u64, OpenIntent>,
-        torn_bytes: u64,
-        no_segment: bool,
-    ) -> Result<(), JournalError> {
-        self.renew = no_segment;
-        self.open = OpenCalls::found(open.keys().copied());
-        let mut bodies: Vec<Vec<u8>> = open
+    pub(super) fn open(&mut self, found: &Found) -> Result<(), JournalError> {
+        if found.last.is_none() {
+            self.renew = Renew::Lost;
+        }
+        self.segment_since = found.segment_since.unwrap_or(self.segment_since);
+        self.open = OpenCalls::found(found.open.keys().copied());
+        let mut bodies: Vec<Vec<u8>> = found
+            .open
             .iter()
             .map(|(sequence, intent)| self.conclusion(*sequence, intent, Delivery::Unknown))
             .collect();
-        bodies.push(self.note(NoteTopic::Opened, torn_bytes, open.len() as u64));
+        bodies.push(self.opened(found));
+        bodies.extend(self.other_key(found.key_id.as_deref()));
         // The limit is for what comes: a journal at its limit must still say how it was found.
         let limit = std::mem::replace(&mut self.settings.max_bytes, u64::MAX);
         let entries: Vec<Entry> = bodies.into_iter().map(unawaited).collect();
-        let result = self.write(&entries).and_then(|()| self.sync());
+        let result = self
+            .write(&entries)
+            .and_then(|()| self.sync())
+            .and_then(|()| self.sign());
         self.settings.max_bytes = limit;
         self.measure();
         result
@@ -119,12 +173,30 @@ impl<S: Storage> Writer<S> {
 
     /// Writes a batch and answers everybody in it; `entries` is empty afterwards.
     pub(super) fn batch(&mut self, entries: &mut Vec<Entry>) {
+        if self.settings.durability != Durability::Each {
+            return self.write_part(entries);
+        }
+        let mut part = std::mem::take(&mut self.part);
+        for entry in entries.drain(..) {
+            let awaited = entry.answer.is_some();
+            part.push(entry);
+            if awaited {
+                self.write_part(&mut part);
+            }
+        }
+        self.write_part(&mut part);
+        self.part = part;
+    }
+
+    fn write_part(&mut self, entries: &mut Vec<Entry>) {
         let result = self.write(entries);
+        let written = result.is_ok() && !self.buffer.is_empty();
         self.answer(entries, result);
-        let better = self.failed.is_some() && !self.buffer.is_empty();
-        let unclaimed = self.failed.is_none() && !self.kept.is_empty() && !self.limited;
-        if result.is_ok() && (better || unclaimed) {
-            self.recover();
+        if written && !self.starved {
+            let unclaimed = self.failed.is_none() && !self.kept.is_empty() && !self.limited;
+            if self.failed.is_some() || unclaimed {
+                self.recover();
+            }
         }
     }
 
@@ -135,29 +207,28 @@ impl<S: Storage> Writer<S> {
             let _ = self.sync();
         }
         if self.storage.is_gone() {
-            self.renew = true;
+            self.renew = self.renew.max(Renew::Due);
         }
         if self.limited {
             self.measure();
         }
+        if self.starved {
+            self.starved = self.storage.reserve(self.reserve(1)).is_err();
+        }
         let waiting = !self.kept.is_empty() || self.lost > 0;
-        if self.failed.is_some() || (waiting && !self.limited) {
+        if !self.starved && (self.failed.is_some() || (waiting && !self.limited)) {
             self.recover();
         }
-    }
-
-    /// Whether [`Writer::tick`] has anything to do while no records come.
-    pub(super) fn needs_tick(&self) -> bool {
-        self.dirty
-            || self.limited
-            || self.failed.is_some()
-            || !self.kept.is_empty()
-            || self.lost > 0
+        if self.clock.monotonic() >= self.due && self.failed.is_none() {
+            // A failure is remembered too.
+            let _ = self.sign();
+        }
     }
 
     /// Why new calls cannot be recorded.
     pub(super) fn trouble(&self) -> Option<JournalError> {
-        self.failed.or(self.limited.then_some(JournalError::Full))
+        let full = self.limited || self.starved;
+        self.failed.or(full.then_some(JournalError::Full))
     }
 
     /// Whether four fifths of `max_bytes` are used.
@@ -170,40 +241,69 @@ impl<S: Storage> Writer<S> {
         &self.detail
     }
 
-    /// Counts records that could not even be queued.
-    pub(super) fn lose(&mut self, records: u64) {
-        self.lost += records;
+    /// What the journal shows to others.
+    pub(super) fn handles(&self) -> Handles {
+        (self.metrics.clone(), self.copies.clone())
     }
 
-    /// Writes what is left, with a last note, and syncs.
+    /// The journal's id.
+    pub(super) fn journal(&self) -> &str {
+        &self.journal
+    }
+
+    /// The journal's directory.
+    pub(super) fn dir(&self) -> PathBuf {
+        self.settings.dir.clone()
+    }
+
+    /// Counts records that could not even be queued.
+    pub(super) fn lose(&mut self, records: u64) {
+        if records > 0 {
+            self.lost += records;
+            self.metrics.lost.inc_by(records);
+        }
+    }
+
+    /// Writes what is left, with a last note and a checkpoint, and syncs.
     pub(super) fn close(&mut self) {
         let mut entries = std::mem::take(&mut self.kept);
-        entries.push(unawaited(self.note(NoteTopic::Closed, 0, 0)));
-        if self.write(&entries).is_ok() {
-            // Nothing is left to be told about a failure.
-            let _ = self.sync();
+        if self.limited || self.starved {
+            let all = entries.len();
+            entries.retain(Entry::is_reserved_for);
+            self.lose((all - entries.len()) as u64);
         }
+        entries.push(unawaited(self.note(NoteTopic::Closed)));
+        // Nothing is left to be told about a failure.
+        if self.write(&entries).is_ok() && self.sync().is_ok() {
+            let _ = self.sign();
+        }
+        self.storage.release();
     }
 
     fn write(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
-        let length = self.cut.unwrap_or(self.storage.segment_bytes());
+        self.buffer.clear();
+        self.sealed.clear();
+        self.sealed.resize(entries.len(), None);
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let awaited = entries.iter().filter(|e| e.answer.is_some()).count() as u64;
         let added = |entry: &Entry| entry.body.len() as u64 + ENVELOPE;
-        let crowded = length + entries.iter().map(added).sum::<u64>() > self.settings.segment_bytes;
-        self.renew |= crowded && length > 0 && !entries.is_empty();
-        let chain = self.seal(entries, self.renew || length == 0);
+        let needed = entries.iter().map(added).sum::<u64>();
+        self.make_room(needed, awaited)?;
+        let chain = self.seal(entries, self.storage.segment_bytes() == 0);
         if self.buffer.is_empty() {
             return Ok(());
         }
-        if let Err(error) = self.store() {
-            return Err(self.fail(&error));
-        }
-        self.total += self.buffer.len() as u64;
+        self.put().map_err(|error| self.fail(&error))?;
         self.chain = chain;
         for (entry, sealed) in entries.iter().zip(&self.sealed) {
             if let Some(sequence) = sealed {
                 self.open.pass(&entry.body, *sequence);
+                self.force.pass(&entry.body);
             }
         }
+        self.show();
         // One exceptional batch must not hold its memory for ever.
         self.buffer.shrink_to(1 << 20);
         Ok(())
@@ -213,108 +313,45 @@ impl<S: Storage> Writer<S> {
     /// the first of its segment.
     fn seal(&mut self, entries: &[Entry], fresh: bool) -> Chain {
         let max = self.settings.max_bytes;
-        let max_awaited = max - RESERVE.min(max / 16);
+        let max_others = max - RESERVE.min(max / 16);
         let mut chain = self.chain;
         self.buffer.clear();
-        self.sealed.clear();
         if fresh && chain.sequence() > 0 {
-            chain.seal(&self.note(NoteTopic::Segment, 0, 0), &mut self.buffer);
+            chain.seal(&self.segment(), &mut self.buffer);
         }
         let bare = self.buffer.len();
-        for entry in entries {
+        for (entry, sealed) in entries.iter().zip(&mut self.sealed) {
             let (before, length) = (chain, self.buffer.len());
-            let awaited = entry.answer.is_some();
             // A caller that gave up was told that nothing was forwarded.
             let abandoned = entry
                 .answer
                 .as_ref()
                 .is_some_and(oneshot::Sender::is_closed);
-            if abandoned || (awaited && self.limited) {
-                self.sealed.push(None);
+            let reserved = entry.is_reserved_for();
+            if abandoned || (!reserved && (self.limited || self.starved)) {
                 continue;
             }
             chain.seal(&entry.body, &mut self.buffer);
-            let limit = if awaited { max_awaited } else { max };
+            let limit = if reserved { max } else { max_others };
             if self.total + self.buffer.len() as u64 > limit {
                 self.buffer.truncate(length);
                 chain = before;
                 self.limited = true;
-                self.sealed.push(None);
             } else {
-                self.sealed.push(Some(chain.sequence()));
+                *sealed = Some(chain.sequence());
             }
         }
         if self.buffer.len() == bare {
             self.buffer.clear();
             return self.chain;
         }
-        let awaited = |entry: &Entry| entry.answer.is_some();
-        self.group = self.settings.durability == Durability::Group && entries.iter().any(awaited);
-        chain
-    }
-
-    /// Puts `buffer` behind the last good byte, as durably as its records want.
-    fn store(&mut self) -> io::Result<()> {
-        if let Some(bytes) = self.cut {
-            self.storage.cut(bytes)?;
-            self.cut = None;
-        }
-        if self.renew {
-            if std::mem::take(&mut self.dirty) {
-                self.storage.sync()?;
-            }
-            self.storage.begin(self.chain.sequence() + 1)?;
-            self.renew = false;
-        }
-        let good = self.storage.segment_bytes();
-        if let Err(error) = self.storage.append(&self.buffer) {
-            self.undo(good);
-            return Err(error);
-        }
-        if self.group {
-            if let Err(error) = self.storage.sync() {
-                // Whether a failed sync left the pages clean is unknown, so a second one would
-                // prove nothing: the records are withdrawn and the next go elsewhere.
-                self.undo(good);
-                self.dirty = false;
-                self.renew = true;
-                return Err(error);
-            }
-            self.dirty = false;
-        } else {
-            self.dirty = true;
-        }
-        Ok(())
-    }
-
-    /// Removes what a failed batch left, now or before the next write.
-    fn undo(&mut self, good: u64) {
-        if self.storage.cut(good).is_err() {
-            self.cut = Some(good);
-        }
-    }
-
-    fn sync(&mut self) -> Result<(), JournalError> {
-        if !self.dirty {
-            return Ok(());
-        }
-        self.dirty = false;
-        self.storage.sync().map_err(|error| {
-            self.renew = true;
-            self.fail(&error)
-        })
-    }
-
-    fn fail(&mut self, error: &io::Error) -> JournalError {
-        let kind = match error.kind() {
-            io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => JournalError::Full,
-            _ => JournalError::Failed,
+        let each = entries.iter().zip(&self.sealed);
+        let mut awaited = each.filter(|(entry, sealed)| entry.answer.is_some() && sealed.is_some());
+        self.group = match self.settings.durability {
+            Durability::Write => false,
+            Durability::Group | Durability::Each => awaited.next().is_some(),
         };
-        self.failed = Some(kind);
-        self.detail = error.to_string();
-        kind
+        chain
     }
 
     fn answer(&mut self, entries: &mut Vec<Entry>, result: Result<(), JournalError>) {
@@ -337,7 +374,7 @@ impl<S: Storage> Writer<S> {
                 }
                 None if answer.is_ok() => {}
                 None if self.kept.len() < KEPT => self.kept.push(entry),
-                None => self.lost += 1,
+                None => self.lose(1),
             }
         }
         // Its memory is for the next batch.
@@ -349,7 +386,7 @@ impl<S: Storage> Writer<S> {
         let mut entries = std::mem::take(&mut self.kept);
         let noted = self.failed.is_some() || self.lost > 0;
         if noted {
-            entries.push(unawaited(self.note(NoteTopic::Recovered, 0, 0)));
+            entries.push(unawaited(self.note(NoteTopic::Recovered)));
         }
         let result = self.write(&entries);
         if noted {
@@ -361,76 +398,30 @@ impl<S: Storage> Writer<S> {
             }
         }
         self.answer(&mut entries, result);
-        if result.is_ok() {
-            self.failed = None;
+        if result.is_ok() && !self.starved {
+            if self.failed.take().is_some() {
+                tracing::info!("the journal can be written again");
+            }
             self.detail.clear();
         }
     }
 
     /// Looks whether `max_bytes` leaves room: enough that it does not fill again at once.
     fn measure(&mut self) {
-        if let Ok(total) = self.storage.measure() {
-            self.total = total;
+        if let Ok(measured) = self.storage.measure() {
+            self.total = measured.bytes;
+            self.metrics.segments.set(number(measured.segments));
         }
         let max = self.settings.max_bytes;
         let room = (max - RESERVE.min(max / 16)).saturating_sub(self.total);
         self.limited = room < (max / 64).min(1 << 20);
+        self.show();
     }
 
-    fn head<'h>(&'h self, generation: u64, policy_digest: &'h str) -> Head<'h> {
-        Head {
-            time: Time(self.clock.now()),
-            instance: &self.settings.instance,
-            generation,
-            policy_digest,
-        }
+    fn show(&self) {
+        self.metrics.bytes.set(number(self.total));
+        self.metrics.sequence.set(number(self.chain.sequence()));
     }
-
-    fn note(&self, note: NoteTopic, torn_bytes: u64, open_intents: u64) -> Vec<u8> {
-        Record::Note(Note {
-            head: self.head(0, ""),
-            note,
-            torn_bytes,
-            open_intents,
-            lost: self.lost,
-            oldest_open: (note == NoteTopic::Segment)
-                .then(|| self.open.oldest())
-                .flatten(),
-            detail: (!self.detail.is_empty()).then_some(Text(&self.detail)),
-        })
-        .members()
-    }
-
-    /// The outcome of an intent that nobody else will conclude.
-    fn conclusion(&self, sequence: u64, intent: &OpenIntent, delivery: Delivery) -> Vec<u8> {
-        let operation = intent.operation.as_deref();
-        Record::Outcome(Outcome {
-            head: self.head(intent.generation, &intent.policy_digest),
-            request_id: &intent.request_id,
-            intent: sequence,
-            agent: &intent.agent,
-            operation: Operation::ALL
-                .into_iter()
-                .find(|known| Some(known.name()) == operation),
-            reach: delivery.into(),
-            attempts: &[],
-            response: None,
-            task_id: None,
-            context_id: None,
-            artifacts: Artifacts(&[]),
-            ended: Ended::Abandoned,
-            ms: Timing {
-                total: Millis(Duration::ZERO),
-                to_response: None,
-                overhead: None,
-            },
-        })
-        .members()
-    }
-}
-
-fn unawaited(body: Vec<u8>) -> Entry {
-    Entry { body, answer: None }
 }
 
 #[cfg(test)]

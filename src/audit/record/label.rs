@@ -303,6 +303,8 @@ labels! {
         Recovered = "recovered",
         /// The journal was closed in order.
         Closed = "closed",
+        /// Other keys are trusted, or used, from now on; says which.
+        Keys = "keys",
         /// An operator gave an order by the admin API; says which, and who.
         Admin = "admin",
     }

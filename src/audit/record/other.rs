@@ -70,6 +70,46 @@ pub struct ConfigChange<'a> {
     pub trigger: &'a str,
     /// How many problems it had.
     pub problems: u64,
+    /// The codes of the first of them, at most 8, when it was refused.
+    #[serde(skip_serializing_if = "Ids::is_empty")]
+    pub codes: Ids<'a>,
+    /// The files that are in force, in load order, at most 1024: `policy_digest` is the SHA-256
+    /// over the length (u64, big endian) and the bytes of each.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub files: &'a [ConfigFile<'a>],
+    /// How many more there are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_files: u64,
+}
+
+impl ConfigChange<'_> {
+    /// Most files that a record names.
+    pub const FILES: usize = 1024;
+    /// Most problems that it names.
+    pub const CODES: usize = 8;
+}
+
+/// A file of the configuration. Its text is in the folder `texts` of the journal, under its digest.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct ConfigFile<'a> {
+    /// Its path.
+    pub name: Id<'a>,
+    /// `gateway` or `policy`.
+    pub role: &'a str,
+    /// SHA-256 of its bytes.
+    pub sha256: Sha256,
+    /// How many there are.
+    pub bytes: u64,
+    /// Its text could not be kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_kept: bool,
+}
+
+// The form that serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// An agent's card changed.
@@ -145,9 +185,60 @@ pub struct Note<'a> {
     /// At the beginning of a segment: the oldest intent without an outcome, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_open: Option<u64>,
+    /// The journal's id, when it is opened and at the beginning of a segment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal: Option<&'a str>,
+    /// The key that signs checkpoints from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<&'a str>,
+    /// When the journal is opened: who wrote to it before and did not close it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unclosed: Option<Unclosed<'a>>,
+    /// The issuer whose keys changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<&'a str>,
+    /// Ids of keys that are trusted, or used, from now on; at most 32.
+    #[serde(skip_serializing_if = "Ids::is_empty")]
+    pub added: Ids<'a>,
+    /// Ids of keys that are so no more; at most 32.
+    #[serde(skip_serializing_if = "Ids::is_empty")]
+    pub removed: Ids<'a>,
     /// In plain words, for example the operating system's error, or the order and whose it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Text<'a>>,
+}
+
+/// A gateway process that did not close the journal: it was killed, or the machine went down.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Unclosed<'a> {
+    /// Its name in records.
+    pub instance: Id<'a>,
+    /// The sequence number of its last record.
+    pub seq: u64,
+    /// When it wrote that.
+    pub time: Text<'a>,
+}
+
+impl<'a> Note<'a> {
+    /// A note that says nothing but what it is about.
+    pub fn about(head: Head<'a>, note: NoteTopic) -> Note<'a> {
+        Note {
+            head,
+            note,
+            torn_bytes: 0,
+            open_intents: 0,
+            lost: 0,
+            oldest_open: None,
+            journal: None,
+            key_id: None,
+            unclosed: None,
+            issuer: None,
+            added: Ids::default(),
+            removed: Ids::default(),
+            detail: None,
+        }
+    }
 }
 
 impl Artifacts<'_> {

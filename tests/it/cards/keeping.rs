@@ -6,8 +6,7 @@ use portcullis::a2a::card::Interface;
 use portcullis::a2a::{Binding, Versions};
 use portcullis::config::route::Routes;
 use portcullis::config::snapshot::{
-    Admin, Agent, Audit, Backend, Contexts, Durability, Interfaces, Limits, Listener, Ownership,
-    Snapshot,
+    Admin, Agent, Audit, Backend, Contexts, Interfaces, Limits, Listener, Ownership, Snapshot,
 };
 use portcullis::pipeline::RequestId;
 use portcullis::pipeline::cards::{
@@ -89,17 +88,14 @@ pub fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
         issuers: Vec::new(),
         introspection: Vec::new(),
         policies: Vec::new(),
+        sources: Vec::new(),
         policy: std::sync::Arc::default(),
         policy_names: Vec::new(),
         revocation: Default::default(),
         ownership: Ownership {
             ttl: Duration::from_secs(86_400),
         },
-        audit: Audit {
-            dir: "journal".into(),
-            durability: Durability::Write,
-            max_bytes: 1,
-        },
+        audit: Audit::new("unused".into()),
         keys: Default::default(),
     }
 }

@@ -95,7 +95,7 @@ async fn calls_under_way_are_finished_and_streams_are_cut_at_the_end_of_the_grac
         outcome("m-2"),
         ("shutdown".into(), "response_partial".into())
     );
-    assert_eq!(records.last().unwrap()["note"], "closed");
+    assert_eq!(records[records.len() - 2]["note"], "closed");
 }
 
 /// The grace period is a bound, not a pause: with nothing under way the end is at once.
@@ -115,7 +115,15 @@ async fn an_idle_gateway_stops_at_once() {
         let status = process.ended().await;
         assert_eq!(status.code(), Some(0), "{}", process.written());
         assert!(idle.is_closed().await);
-        assert_eq!(files.records().last().unwrap()["note"], "closed");
+        let records = files.records();
+        let [.., closed, signed] = &records[..] else {
+            panic!("{records:?}")
+        };
+        assert_eq!(
+            (&closed["note"], &signed["kind"]),
+            (&"closed".into(), &"checkpoint".into())
+        );
+        assert_eq!(signed["size"], closed["seq"]);
     }
 }
 
@@ -130,9 +138,11 @@ async fn a_second_process_on_one_journal_does_not_start() {
     let status = second.ended().await;
     assert_eq!(status.code(), Some(1));
     let said = format!(
-        "error: the journal in `{}` is in use by another process; stop that one, or give each \
-         its own `audit.journal.dir`\n",
-        files.journal.display()
+        "error: the journal in `{}` is in use by another process, {} (instance `{}`); stop that \
+         one, or give each its own `audit.journal.dir`\n",
+        files.journal.display(),
+        first.id(),
+        files.records()[0]["instance"].as_str().unwrap(),
     );
     assert!(second.written().ends_with(&said), "{}", second.written());
 

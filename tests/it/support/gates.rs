@@ -8,8 +8,7 @@ use portcullis::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use portcullis::adapters::random::SystemRandom;
 use portcullis::config::route::Routes;
 use portcullis::config::snapshot::{
-    Admin, Agent, Audit, Backend, Contexts, Durability, Interfaces, Limits, Listener, Ownership,
-    Snapshot,
+    Admin, Agent, Audit, Backend, Contexts, Interfaces, Limits, Listener, Ownership, Snapshot,
 };
 use portcullis::pipeline::Gate;
 use portcullis::pipeline::gate::Ports;
@@ -70,17 +69,14 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         issuers: Vec::new(),
         introspection: Vec::new(),
         policies: Vec::new(),
+        sources: Vec::new(),
         policy: std::sync::Arc::default(),
         policy_names: Vec::new(),
         revocation: Default::default(),
         ownership: Ownership {
             ttl: std::time::Duration::from_secs(86_400),
         },
-        audit: Audit {
-            dir: "unused".into(),
-            durability: Durability::Write,
-            max_bytes: u64::MAX,
-        },
+        audit: Audit::new("unused".into()),
         keys: Default::default(),
     };
     let ports = Ports {

@@ -9,6 +9,7 @@ use portcullis::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use portcullis::adapters::random::SystemRandom;
 use portcullis::cli::server::{Outside, Server, Sockets};
 use portcullis::config::watch::Reloader;
+use portcullis::pipeline::JournalKeys;
 use portcullis::pipeline::ports::Clock;
 use portcullis::proxy::listen::bind;
 use std::net::SocketAddr;
@@ -80,6 +81,7 @@ impl Gateway {
             random: Arc::new(SystemRandom),
             journal: journal.clone(),
             instance: "test".into(),
+            keys: JournalKeys::default(),
         };
         let sockets = Sockets::given(vec![public], admin);
         let server = Server::start(loaded, Some(reloader), sockets, outside).unwrap();

@@ -227,6 +227,11 @@ impl Process {
         }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it wrote to stdout and stderr so far.
     pub fn written(&self) -> String {
         let text = |o: &Arc<Output>| String::from_utf8_lossy(&o.bytes.lock().unwrap()).into_owned();

@@ -2,7 +2,11 @@
 
 use super::*;
 use crate::adapters::clock::ManualClock;
+use crate::adapters::journal::files::Measured;
 use crate::audit::chain::check;
+use crate::audit::checkpoint::{Signed, public_keys};
+use crate::identity::SigningKey;
+use aws_lc_rs::signature::Ed25519KeyPair;
 use std::sync::Mutex;
 
 /// A disk in memory that breaks when told.
@@ -11,6 +15,8 @@ struct Disk {
     segments: Vec<(u64, Vec<u8>)>,
     /// How many more bytes fit.
     room: Option<usize>,
+    /// How many bytes of the current segment may be reserved.
+    space: Option<u64>,
     fail_sync: bool,
     fail_cut: bool,
     syncs: usize,
@@ -30,7 +36,8 @@ impl Shared {
         self.0.lock().unwrap().syncs
     }
 
-    /// All whole lines, after checking the chain and that each segment is named by its first.
+    /// All whole lines, after checking the chain, its checkpoints, and that each segment is named
+    /// by its first.
     fn lines(&self) -> Vec<serde_json::Value> {
         let disk = self.0.lock().unwrap();
         let mut lines = Vec::new();
@@ -41,16 +48,28 @@ impl Shared {
             lines.extend(text.lines().map(str::to_owned));
         }
         check(lines.iter().map(String::as_bytes)).unwrap();
+        let keys = public_keys(&key()).unwrap();
+        for signed in lines.iter().filter_map(|line| Signed::of(line.as_bytes())) {
+            assert_eq!((signed.verify(&keys), &*signed.journal), (Ok(()), "J"));
+        }
         lines
             .iter()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }
 
+    /// What stands in the journal, but for checkpoints.
     fn names(&self) -> Vec<String> {
+        let all = self.all_names();
+        all.into_iter()
+            .filter(|name| name != "checkpoint")
+            .collect()
+    }
+
+    fn all_names(&self) -> Vec<String> {
         let name = |line: &serde_json::Value| {
-            let name = line.get("n").or(line.get("note")).unwrap();
-            name.as_str().unwrap().to_owned()
+            let name = line.get("n").or(line.get("note")).or(line.get("kind"));
+            name.unwrap().as_str().unwrap().to_owned()
         };
         self.lines().iter().map(name).collect()
     }
@@ -63,13 +82,24 @@ impl Storage for Shared {
             .last()
             .map_or(0, |(_, bytes)| bytes.len() as u64)
     }
-    fn measure(&self) -> io::Result<u64> {
+    fn measure(&self) -> io::Result<Measured> {
         let disk = self.0.lock().unwrap();
-        Ok(disk
-            .segments
-            .iter()
-            .map(|(_, bytes)| bytes.len() as u64)
-            .sum())
+        let sizes = disk.segments.iter().map(|(_, bytes)| bytes.len() as u64);
+        Ok(Measured {
+            bytes: sizes.sum(),
+            segments: disk.segments.len() as u64,
+        })
+    }
+    fn reserve(&mut self, bytes: u64) -> io::Result<()> {
+        let space = self.0.lock().unwrap().space;
+        if space.is_some_and(|space| self.segment_bytes() + bytes > space) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+    fn release(&mut self) {}
+    fn is_removed(&self) -> bool {
+        false
     }
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.0.lock().unwrap();
@@ -100,8 +130,11 @@ impl Storage for Shared {
         }
         Ok(())
     }
-    fn begin(&mut self, sequence: u64) -> io::Result<()> {
+    fn begin(&mut self, sequence: u64, reserve: u64) -> io::Result<()> {
         let mut disk = self.0.lock().unwrap();
+        if disk.space.is_some_and(|space| reserve > space) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         disk.segments.retain(|(_, bytes)| !bytes.is_empty());
         disk.segments.push((sequence, Vec::new()));
         Ok(())
@@ -111,19 +144,32 @@ impl Storage for Shared {
     }
 }
 
+fn key() -> SigningKey {
+    SigningKey::new(Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap())
+}
+
 fn open(durability: Durability, max_bytes: u64) -> (Shared, Writer<Shared>) {
+    let (disk, writer, _) = open_at(durability, max_bytes);
+    (disk, writer)
+}
+
+fn open_at(durability: Durability, max_bytes: u64) -> (Shared, Writer<Shared>, Arc<ManualClock>) {
     let disk = Shared::default();
     let settings = Settings {
-        dir: "unused".into(),
         durability,
         max_bytes,
         segment_bytes: 4096,
-        instance: "t".into(),
+        ..Settings::new("unused".into(), Arc::new(key()), "t".into())
     };
     let clock = Arc::new(ManualClock::at(0));
-    let mut writer = Writer::new(disk.clone(), settings, clock, Chain::START).unwrap();
-    writer.open(&BTreeMap::new(), 0, true).unwrap();
-    (disk, writer)
+    let metrics = Arc::new(JournalMetrics::new(max_bytes).unwrap());
+    let handles = (metrics, None);
+    let storage = disk.clone();
+    let chain = Chain::START;
+    let mut writer =
+        Writer::new(storage, settings, clock.clone(), chain, "J".into(), handles).unwrap();
+    writer.open(&Found::nothing()).unwrap();
+    (disk, writer, clock)
 }
 
 type Answer = oneshot::Receiver<Result<u64, JournalError>>;
@@ -136,7 +182,11 @@ fn awaited(name: &str) -> (Entry, Answer) {
 }
 
 fn outcome(name: &str) -> Entry {
-    unawaited(format!("\"n\":\"{name}\"").into_bytes())
+    unawaited(format!("\"kind\":\"outcome\",\"n\":\"{name}\"").into_bytes())
+}
+
+fn refusal(name: &str) -> Entry {
+    unawaited(format!("\"kind\":\"refusal\",\"n\":\"{name}\"").into_bytes())
 }
 
 /// Writes one awaited record and gives the answer.
@@ -151,14 +201,14 @@ fn a_failed_batch_leaves_no_trace_and_the_next_one_follows_the_last_good_record(
     for durability in [Durability::Write, Durability::Group] {
         for cut_works in [true, false] {
             let (disk, mut writer) = open(durability, u64::MAX);
-            assert_eq!(append(&mut writer, "a"), Ok(2));
+            assert_eq!(append(&mut writer, "a"), Ok(3));
             disk.set(|disk| (disk.room, disk.fail_cut) = (Some(30), !cut_works));
             assert_eq!(append(&mut writer, "b"), Err(JournalError::Full));
             assert_eq!(writer.trouble(), Some(JournalError::Full));
             // A second failure on top must not move the point to cut back to.
             assert!(append(&mut writer, "c").is_err());
             disk.set(|disk| (disk.room, disk.fail_cut) = (None, false));
-            assert_eq!(append(&mut writer, "d"), Ok(3));
+            assert_eq!(append(&mut writer, "d"), Ok(4));
             assert_eq!(writer.trouble(), None);
             assert_eq!(disk.names(), ["opened", "a", "d", "recovered"]);
         }
@@ -172,7 +222,6 @@ fn outcomes_are_kept_while_the_disk_is_full_and_those_beyond_the_bound_are_count
     let mut batch: Vec<Entry> = (0..KEPT + 7).map(|n| outcome(&n.to_string())).collect();
     writer.batch(&mut batch);
     writer.lose(3);
-    assert!(writer.needs_tick());
     writer.tick();
     assert_eq!(writer.trouble(), Some(JournalError::Full));
     assert_eq!(disk.names(), ["opened"]);
@@ -180,28 +229,29 @@ fn outcomes_are_kept_while_the_disk_is_full_and_those_beyond_the_bound_are_count
     writer.tick();
     assert_eq!(writer.trouble(), None);
     let lines = disk.lines();
-    // The opening, the new segment's note, what was kept, and a note about the rest.
-    assert_eq!(lines.len(), 2 + KEPT + 1);
-    assert_eq!(lines[2]["n"], "0");
-    assert_eq!(lines[KEPT + 1]["n"], (KEPT - 1).to_string());
-    let note = &lines[KEPT + 2];
+    // The opening and two checkpoints, the new segment's note, what was kept, and a note about the
+    // rest.
+    assert_eq!(lines.len(), 4 + KEPT + 1);
+    assert_eq!(lines[4]["n"], "0");
+    assert_eq!(lines[KEPT + 3]["n"], (KEPT - 1).to_string());
+    let note = &lines[KEPT + 4];
     assert_eq!(
         (&note["note"], &note["lost"]),
         (&"recovered".into(), &10.into())
     );
+    assert_eq!(writer.metrics.lost.get(), 10);
     writer.tick();
-    assert!(!writer.needs_tick());
     assert_eq!(disk.lines().len(), lines.len());
 }
 
 #[test]
 fn after_a_failed_sync_the_records_are_withdrawn_and_a_new_segment_begins() {
     let (disk, mut writer) = open(Durability::Group, u64::MAX);
-    assert_eq!(append(&mut writer, "a"), Ok(2));
+    assert_eq!(append(&mut writer, "a"), Ok(3));
     disk.set(|disk| disk.fail_sync = true);
     assert_eq!(append(&mut writer, "b"), Err(JournalError::Failed));
     disk.set(|disk| disk.fail_sync = false);
-    assert_eq!(append(&mut writer, "c"), Ok(4));
+    assert_eq!(append(&mut writer, "c"), Ok(5));
     assert_eq!(disk.names(), ["opened", "a", "segment", "c", "recovered"]);
     assert_eq!(disk.0.lock().unwrap().segments.len(), 2);
 }
@@ -209,22 +259,23 @@ fn after_a_failed_sync_the_records_are_withdrawn_and_a_new_segment_begins() {
 #[test]
 fn a_failed_background_sync_begins_a_new_segment_and_is_noted() {
     let (disk, mut writer) = open(Durability::Write, u64::MAX);
-    assert_eq!(append(&mut writer, "a"), Ok(2));
+    assert_eq!(append(&mut writer, "a"), Ok(3));
     disk.set(|disk| disk.fail_sync = true);
     writer.tick();
     disk.set(|disk| disk.fail_sync = false);
-    assert_eq!(append(&mut writer, "b"), Ok(5));
+    assert_eq!(append(&mut writer, "b"), Ok(6));
     let lines = disk.lines();
     assert_eq!(
-        (&lines[3]["note"], &lines[3]["detail"]),
+        (&lines[4]["note"], &lines[4]["detail"]),
         (&"recovered".into(), &"sync".into())
     );
-    assert_eq!(disk.0.lock().unwrap().segments[1].0, 3);
+    assert_eq!(disk.0.lock().unwrap().segments[1].0, 4);
 }
 
 #[test]
-fn group_syncs_once_for_all_that_wait_and_not_for_outcomes_and_write_syncs_at_the_tick() {
+fn group_syncs_once_for_all_that_wait_each_for_every_one_and_write_at_the_tick() {
     for (durability, expected) in [
+        (Durability::Each, (10, 10, 11)),
         (Durability::Group, (1, 1, 2)),
         (Durability::Write, (0, 0, 1)),
     ] {
@@ -234,7 +285,7 @@ fn group_syncs_once_for_all_that_wait_and_not_for_outcomes_and_write_syncs_at_th
             (0..10).map(|n| awaited(&n.to_string())).unzip();
         writer.batch(&mut { entries });
         for (at, answer) in answers.iter_mut().enumerate() {
-            assert_eq!(answer.try_recv().unwrap(), Ok(2 + at as u64));
+            assert_eq!(answer.try_recv().unwrap(), Ok(3 + at as u64));
         }
         let after_batch = disk.syncs() - before;
         writer.batch(&mut vec![outcome("o")]);
@@ -250,7 +301,7 @@ fn group_syncs_once_for_all_that_wait_and_not_for_outcomes_and_write_syncs_at_th
 
 #[test]
 fn at_max_bytes_calls_are_refused_while_outcomes_still_fit() {
-    let (disk, mut writer) = open(Durability::Write, 4000);
+    let (disk, mut writer) = open(Durability::Write, 6000);
     let mut taken = 0;
     let mut crowded = 0;
     let refused = loop {
@@ -269,7 +320,10 @@ fn at_max_bytes_calls_are_refused_while_outcomes_still_fit() {
     assert_eq!(disk.names().last().unwrap(), "o");
     // Even a record that would still fit is refused until there is room again.
     assert_eq!(append(&mut writer, "a"), Err(JournalError::Full));
-    writer.settings.max_bytes = 8000;
+    // What strangers or refused callers cause waits for room, beside the calls.
+    writer.batch(&mut vec![refusal("r")]);
+    assert_eq!(disk.names().last().unwrap(), "o");
+    writer.settings.max_bytes = 12_000;
     writer.tick();
     assert_eq!(writer.trouble(), None);
     assert!(append(&mut writer, "a").is_ok());
@@ -290,7 +344,7 @@ fn a_call_that_gave_up_waiting_is_not_recorded() {
     drop(answer);
     let (here, mut answer) = awaited("here");
     writer.batch(&mut vec![gone, here]);
-    assert_eq!(answer.try_recv().unwrap(), Ok(2));
+    assert_eq!(answer.try_recv().unwrap(), Ok(3));
     assert_eq!(disk.names(), ["opened", "here"]);
 }
 
@@ -302,11 +356,11 @@ fn a_call_that_gives_up_while_it_is_recorded_is_concluded_as_not_attempted() {
     disk.set(|disk| disk.meanwhile = Some(Box::new(|| drop(answer))));
     writer.batch(&mut vec![entry]);
     let lines = disk.lines();
-    assert_eq!(lines.len(), 3);
-    let outcome = &lines[2];
+    assert_eq!(lines.len(), 4);
+    let outcome = &lines[3];
     assert_eq!(
         (&outcome["kind"], &outcome["intent"]),
-        (&"outcome".into(), &2.into())
+        (&"outcome".into(), &3.into())
     );
     assert_eq!(
         (&outcome["request_id"], &outcome["agent"]),
@@ -320,19 +374,119 @@ fn a_call_that_gives_up_while_it_is_recorded_is_concluded_as_not_attempted() {
 }
 
 #[test]
-fn segments_follow_each_other_at_their_size_and_closing_leaves_a_note() {
+fn segments_follow_each_other_at_their_size_and_each_ends_with_a_checkpoint() {
     let (disk, mut writer) = open(Durability::Write, u64::MAX);
     for n in 0..100 {
         append(&mut writer, &n.to_string()).unwrap();
     }
     writer.close();
-    assert_eq!(disk.names().last().unwrap(), "closed");
     let lines = disk.lines();
     let disk = disk.0.lock().unwrap();
     assert!(disk.segments.len() > 2);
-    assert_eq!(lines.len(), 102 + disk.segments.len() - 1);
+    // Beside what was asked for: opening and closing, each signed, and two for each turn.
+    assert_eq!(lines.len(), 100 + 4 + 2 * (disk.segments.len() - 1));
     for (first, _) in &disk.segments[1..] {
-        assert_eq!(lines[*first as usize - 1]["note"], "segment");
+        let first = *first as usize - 1;
+        assert_eq!(lines[first]["note"], "segment");
+        assert_eq!(lines[first]["journal"], "J");
+        assert_eq!(lines[first - 1]["kind"], "checkpoint");
     }
-    assert!(disk.segments.iter().all(|(_, bytes)| bytes.len() <= 4096));
+    let closing: Vec<&serde_json::Value> = lines.iter().rev().take(2).collect();
+    assert_eq!(closing[0]["kind"], "checkpoint");
+    assert_eq!(closing[1]["note"], "closed");
+    // A turn writes one checkpoint more than the limit knew of.
+    let longest = disk.segments.iter().map(|(_, bytes)| bytes.len());
+    assert!(longest.max().unwrap() <= 4096 + 1024);
+}
+
+#[test]
+fn a_checkpoint_comes_every_minute_of_the_clock_idle_too_and_a_segment_lasts_a_day() {
+    let (disk, mut writer, clock) = open_at(Durability::Write, u64::MAX);
+    let count = |disk: &Shared| {
+        let names = disk.all_names();
+        names.iter().filter(|name| *name == "checkpoint").count()
+    };
+    assert_eq!(disk.all_names(), ["opened", "checkpoint"]);
+    writer.tick();
+    clock.advance(Duration::from_millis(59_999));
+    writer.tick();
+    assert_eq!(count(&disk), 1);
+    clock.advance(Duration::from_millis(1));
+    for _ in 0..3 {
+        writer.tick();
+    }
+    assert_eq!(count(&disk), 2);
+    clock.advance(Duration::from_secs(60));
+    writer.tick();
+    assert_eq!(count(&disk), 3);
+    let lines = disk.lines();
+    assert_eq!(lines[3]["size"], 3);
+    assert_eq!(lines[3]["chain_head"], lines[3]["prev"]);
+    assert_eq!(writer.metrics.checkpoint_timestamp.get(), 120);
+    // Of the generation in force, since a record told of it.
+    let config = br#""kind":"config","generation":7,"policy_digest":"d7""#;
+    writer.batch(&mut vec![unawaited(config.to_vec())]);
+    clock.advance(Duration::from_secs(86_400 - 121));
+    writer.tick();
+    assert_eq!(disk.0.lock().unwrap().segments.len(), 1);
+    assert_eq!(disk.lines().last().unwrap()["generation"], 7);
+    clock.advance(Duration::from_secs(60));
+    writer.tick();
+    // The old one is signed, and so is the new one.
+    assert_eq!(
+        disk.all_names()[6..],
+        ["checkpoint", "segment", "checkpoint"]
+    );
+    assert_eq!(disk.0.lock().unwrap().segments.len(), 2);
+}
+
+#[test]
+fn a_device_without_room_for_an_outcome_takes_no_call_but_every_outcome() {
+    let (disk, mut writer) = open(Durability::Write, u64::MAX);
+    let first = append(&mut writer, "a").unwrap();
+    assert_eq!(first, 3);
+    // Room for some records, and not for all that a call may need.
+    disk.set(|disk| disk.space = Some(8000));
+    assert_eq!(append(&mut writer, "b"), Err(JournalError::Full));
+    assert_eq!(writer.trouble(), Some(JournalError::Full));
+    writer.batch(&mut vec![outcome("o"), refusal("r")]);
+    writer.tick();
+    assert_eq!(disk.names(), ["opened", "a", "o"]);
+    disk.set(|disk| disk.space = None);
+    writer.tick();
+    assert_eq!(writer.trouble(), None);
+    assert_eq!(disk.names(), ["opened", "a", "o", "r", "recovered"]);
+    assert!(append(&mut writer, "c").is_ok());
+}
+
+#[test]
+fn a_segment_that_is_due_goes_on_while_there_is_no_room_for_another() {
+    let (disk, mut writer, clock) = open_at(Durability::Write, u64::MAX);
+    append(&mut writer, "a").unwrap();
+    disk.set(|disk| disk.space = Some(4096));
+    clock.advance(Duration::from_secs(90_000));
+    writer.batch(&mut vec![outcome("o")]);
+    writer.batch(&mut vec![outcome("p")]);
+    assert_eq!(disk.names(), ["opened", "a", "o", "p"]);
+    assert_eq!(disk.0.lock().unwrap().segments.len(), 1);
+    disk.set(|disk| disk.space = None);
+    writer.batch(&mut vec![outcome("q")]);
+    assert_eq!(disk.names(), ["opened", "a", "o", "p", "segment", "q"]);
+    assert_eq!(disk.0.lock().unwrap().segments.len(), 2);
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_synced_is_counted_and_the_next_segment_is_signed_anew() {
+    let (disk, mut writer, clock) = open_at(Durability::Write, u64::MAX);
+    disk.set(|disk| disk.fail_sync = true);
+    clock.advance(Duration::from_secs(60));
+    writer.tick();
+    assert_eq!(writer.metrics.checkpoint_errors.get(), 1);
+    assert_eq!(writer.trouble(), Some(JournalError::Failed));
+    disk.set(|disk| disk.fail_sync = false);
+    writer.tick();
+    assert_eq!(writer.trouble(), None);
+    let names = disk.all_names();
+    assert_eq!(names[3..], ["segment", "recovered", "checkpoint"]);
+    assert_eq!(disk.0.lock().unwrap().segments.len(), 2);
 }

@@ -6,18 +6,19 @@ use super::token::{self, Credential};
 use crate::a2a::{Operation, OperationGroup};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::fetch::introspection::IntrospectionClient;
+use crate::adapters::journal::FileJournal;
 use crate::adapters::journal::read::{Line, Reading};
-use crate::adapters::journal::{FileJournal, Settings};
 use crate::adapters::ownership_memory::{MAX_ENTRIES, MemoryStore};
 use crate::adapters::random::SystemRandom;
 use crate::audit::chain::check;
 use crate::cli::demo_agent::DemoAgent;
 use crate::cli::dev_issuer::{DevAlgorithm, DevIssuer};
 use crate::cli::dev_proof::ProofClaims;
+use crate::cli::own_keys::{journal_keys, journal_settings};
 use crate::cli::scratch::Scratch;
 use crate::cli::server::{Outside, Server, Sockets};
 use crate::config::check::Loaded;
-use crate::config::snapshot::{Durability, Interface, Snapshot};
+use crate::config::snapshot::{CheckpointCopies, Durability, Interface, SigningKeys, Snapshot};
 use crate::identity::trial::{instant, principal};
 use crate::pipeline::authenticate::{current_nonce, owner};
 use crate::pipeline::issuer_keys::Nowhere;
@@ -89,14 +90,13 @@ impl Separate {
             admin,
         } = made;
         let clock = Arc::new(TrialClock::default());
-        let settings = Settings {
-            dir: snapshot.audit.dir.clone(),
-            durability: Durability::Write,
-            max_bytes: 1 << 30,
-            segment_bytes: Settings::SEGMENT_BYTES,
-            instance: "prove".into(),
-        };
-        let journal = Arc::new(FileJournal::open(settings, clock.clone())?);
+        let (keys, key) =
+            journal_keys(&SigningKeys::default(), &snapshot.audit.dir, &SystemRandom)?;
+        let mut settings = journal_settings(&snapshot.audit, key, "prove".into());
+        settings.durability = Durability::Write;
+        settings.copies = CheckpointCopies::default();
+        let journal = FileJournal::open(settings, clock.clone(), &SystemRandom)?;
+        let journal = Arc::new(journal);
         let ttl = snapshot.ownership.ttl;
         let ownership = Arc::new(MemoryStore::new(clock.clone(), ttl, MAX_ENTRIES));
         let outside = Outside {
@@ -108,6 +108,7 @@ impl Separate {
             issuer_source: Arc::new(Nowhere),
             introspector: Arc::new(IntrospectionClient::default()),
             instance: "prove".into(),
+            keys,
         };
         let loaded = Loaded {
             snapshot,
