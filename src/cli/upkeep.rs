@@ -115,7 +115,9 @@ pub async fn run(
             let mut looking = looking;
             let look = looking.look(now);
             if matches!(look, Look::Broken(_) | Look::StillBroken) {
-                seen.issuer_keys.look_at_files(&key_file);
+                for (issuer, change) in seen.issuer_keys.look_at_files(&key_file) {
+                    seen.record_key_change(&issuer, &change);
+                }
             }
             (looking, look)
         });
@@ -180,7 +182,9 @@ async fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: 
                 tracing::error!("keeping the texts of the new configuration failed");
                 return;
             };
+            let before = gate.live();
             let live = gate.install(snapshot);
+            gate.record_file_keys(&before, &live);
             gate.confirm_files();
             gate.record_loaded("watch", warnings.0.len() as u64, &kept);
             tracing::info!(

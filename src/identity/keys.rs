@@ -9,6 +9,8 @@ use super::issuer::Algorithm;
 use crate::a2a::strict_json::{JsonFault, Value, parse_value};
 use aws_lc_rs::digest;
 use aws_lc_rs::signature::ParsedPublicKey;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use material::material;
 use std::collections::HashMap;
 use std::fmt;
@@ -320,14 +322,24 @@ impl KeySet {
     /// Whether the same usable keys are in both, under the same names and algorithms, in whatever
     /// order.
     pub fn same_as(&self, other: &KeySet) -> bool {
-        let same = |one: &Key, two: &Key| {
-            one.kid == two.kid && one.algorithm == two.algorithm && one.thumbprint == two.thumbprint
-        };
         self.keys.len() == other.keys.len()
             && self
                 .keys
                 .iter()
                 .all(|one| other.keys.iter().any(|two| same(one, two)))
+    }
+
+    /// Names of the usable keys of which `other` has no equal, in the document's order: the `kid`,
+    /// or the thumbprint of a key without one.
+    pub fn names_beyond(&self, other: Option<&KeySet>) -> Vec<Box<str>> {
+        let theirs = other.map_or(&[][..], KeySet::keys);
+        let own = self.keys.iter();
+        own.filter(|one| !theirs.iter().any(|two| same(one, two)))
+            .map(|key| match &key.kid {
+                Some(kid) => kid.clone(),
+                None => URL_SAFE_NO_PAD.encode(key.thumbprint).into(),
+            })
+            .collect()
     }
 
     /// Whether both have a key (IS-3).
@@ -339,6 +351,11 @@ impl KeySet {
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
+}
+
+/// Whether it is one key under one name for one algorithm.
+fn same(one: &Key, two: &Key) -> bool {
+    one.kid == two.kid && one.algorithm == two.algorithm && one.thumbprint == two.thumbprint
 }
 
 fn has_private_part(members: &[(Box<str>, Value)]) -> bool {

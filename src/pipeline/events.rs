@@ -1,7 +1,7 @@
 //! Records that are about the gateway itself: its configuration, and what it fetches.
 
 use super::cards::{CardChange, CardNoticeKind, FetchFacts};
-use super::issuer_keys::KeyFetch;
+use super::issuer_keys::{KeyChange, KeyFetch};
 use super::ports::RecordBody;
 use super::{Gate, Live};
 use crate::a2a::card::rewrite::sha256;
@@ -10,6 +10,7 @@ use crate::audit::record::{
     Note, NoteTopic, Purpose, Record, Refusals, Sha256, Text, Time,
 };
 use crate::config::snapshot::{Agent, Snapshot, SourceRole};
+use crate::identity::KeySource;
 use crate::source::{Problems, Severity};
 
 impl Gate {
@@ -185,6 +186,7 @@ impl Gate {
             Ok(new) if !new.changed => tracing::debug!(issuer, "keys fetched"),
             Ok(new) => {
                 tracing::info!(issuer, usable = new.usable, "other keys are in use now");
+                self.record_key_change(issuer, &new.change);
                 if new.usable == 0 {
                     tracing::error!(issuer, "no usable key: every token of it is refused");
                 }
@@ -216,6 +218,33 @@ impl Gate {
             ms: Millis(fetch.took),
             error: fetch.result.err().map(|fault| fault.label()),
         }));
+    }
+
+    /// Records which keys of an issuer are trusted now and were not before, and the other way round.
+    pub fn record_key_change(&self, issuer: &str, change: &KeyChange) {
+        if change.is_empty() {
+            return;
+        }
+        let live = self.live();
+        self.note(Record::Note(Note {
+            issuer: Some(issuer),
+            added: Ids(&change.added),
+            removed: Ids(&change.removed),
+            ..Note::about(self.head(&live), NoteTopic::Keys)
+        }));
+    }
+
+    /// Records how the keys that are read from files differ from those of the generation before.
+    pub fn record_file_keys(&self, before: &Live, after: &Live) {
+        for slot in after.issuer_keys.iter().filter(|slot| !slot.is_remote()) {
+            let mut earlier = before.issuer_keys.iter();
+            let earlier = earlier.find(|other| other.name() == slot.name());
+            let earlier = earlier.and_then(|other| other.current());
+            if let Some(now) = slot.current() {
+                let change = KeyChange::between(earlier.as_deref(), &now);
+                self.record_key_change(slot.name(), &change);
+            }
+        }
     }
 
     /// Records together the refusals of strangers that were only counted, if that is due; with

@@ -8,7 +8,9 @@ mod fetching;
 pub mod lifecycle;
 mod slot;
 
-pub use fetching::{FetchedKeys, IssuerSource, KeyFetch, KeyFetchFault, NewKeys, Nowhere};
+pub use fetching::{
+    FetchedKeys, IssuerSource, KeyChange, KeyFetch, KeyFetchFault, NewKeys, Nowhere,
+};
 pub use slot::KeySlot;
 
 use super::RequestId;
@@ -280,8 +282,12 @@ impl KeyStore {
     }
 
     /// Takes in how the key files look while the configuration that names them is not good
-    /// (LC-15); `read` reads one.
-    pub fn look_at_files(&self, read: &dyn Fn(&std::path::Path) -> Option<Vec<u8>>) {
+    /// (LC-15); `read` reads one. Says which issuers' keys changed, and how.
+    pub fn look_at_files(
+        &self,
+        read: &dyn Fn(&std::path::Path) -> Option<Vec<u8>>,
+    ) -> Vec<(Box<str>, KeyChange)> {
+        let mut changes = Vec::new();
         for slot in self.slots() {
             let Some(file) = slot.config.keys.file() else {
                 continue;
@@ -289,8 +295,13 @@ impl KeyStore {
             let content = read(&file.path);
             let unreadable = KeyFetchFault::Reply(super::cards::FetchFailureKind::NotFound);
             let content = content.as_deref().ok_or(unreadable);
+            let before = slot.current();
             if slot.look(content) {
                 self.compare();
+                if let Some(after) = slot.current() {
+                    let change = KeyChange::between(before.as_deref(), &after);
+                    changes.push((slot.name().into(), change));
+                }
                 tracing::warn!(
                     issuer = slot.name(),
                     "the key file changed while the configuration is refused: {}",
@@ -298,6 +309,7 @@ impl KeyStore {
                 );
             }
         }
+        changes
     }
 }
 

@@ -1,6 +1,7 @@
 //! The program as operators run it: killed, stopped, reloaded, without space, and searched for
 //! what it must not say.
 
+mod evidence;
 mod full_disk;
 mod killed;
 mod ordered;

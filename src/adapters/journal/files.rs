@@ -138,7 +138,10 @@ impl Files {
         if fs::metadata(&path).is_ok_and(|metadata| metadata.ino() == held) {
             return Ok(());
         }
-        self.lock = hold(&self.dir, &self.instance).map_err(io::Error::other)?;
+        self.lock = hold(&self.dir, &self.instance).map_err(|error| match error {
+            OpenError::Io { source, .. } => source,
+            other => io::Error::other(other),
+        })?;
         Ok(())
     }
 }

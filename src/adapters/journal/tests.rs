@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod power_loss;
+
 use super::files::Measured;
 use super::queue::{PATIENCE, QUEUE_RECORDS};
 use super::recover::Found;
@@ -57,16 +59,15 @@ impl Storage for Slow {
     }
 }
 
-fn settings(dir: &Path) -> Settings {
-    let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
+pub(super) fn settings(dir: &Path) -> Settings {
     Settings {
         max_bytes: u64::MAX,
-        ..Settings::new(
-            dir.to_path_buf(),
-            Arc::new(SigningKey::new(key)),
-            "t".into(),
-        )
+        ..Settings::new(dir.to_path_buf(), Arc::new(key()), "t".into())
     }
+}
+
+pub(super) fn key() -> SigningKey {
+    SigningKey::new(Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap())
 }
 
 fn writer<S: Storage>(storage: S, dir: &Path) -> Writer<S> {

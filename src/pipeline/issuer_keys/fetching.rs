@@ -1,7 +1,7 @@
 //! What comes of asking for an issuer's keys.
 
 use crate::identity::issuer::RemoteKeys;
-use crate::identity::keys::{EntryNote, KeySetFault};
+use crate::identity::keys::{EntryNote, KeySet, KeySetFault};
 use crate::identity::metadata::MetadataFault;
 use crate::pipeline::RequestId;
 use crate::pipeline::cards::FetchFailureKind;
@@ -134,11 +134,37 @@ pub struct KeyFetch<'a> {
     pub result: Result<&'a NewKeys, &'a KeyFetchFault>,
 }
 
+/// How an issuer's usable keys differ from those before: names, as the key set has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyChange {
+    /// Those that were not there before.
+    pub added: Vec<Box<str>>,
+    /// Those that are there no more.
+    pub removed: Vec<Box<str>>,
+}
+
+impl KeyChange {
+    /// From one set to the next.
+    pub fn between(before: Option<&KeySet>, after: &KeySet) -> KeyChange {
+        KeyChange {
+            added: after.names_beyond(before),
+            removed: before.map_or(Vec::new(), |before| before.names_beyond(Some(after))),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
 /// What a fetched set changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKeys {
     /// Whether the usable keys are others than before.
     pub changed: bool,
+    /// How they differ.
+    pub change: KeyChange,
     /// How many keys are usable.
     pub usable: usize,
     /// Keys of the document that are not used.

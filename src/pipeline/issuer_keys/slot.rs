@@ -1,6 +1,6 @@
 //! [`KeySlot`]: the keys of one issuer entry, which may outlive a configuration.
 
-use super::fetching::{KeyFetchFault, NewKeys};
+use super::fetching::{KeyChange, KeyFetchFault, NewKeys};
 use super::lifecycle::{Budget, Lifecycle, Rhythm, Unknown};
 use crate::identity::KeySource;
 use crate::identity::issuer::{IssuerConfig, KeyOrigin, RemoteKeys};
@@ -193,8 +193,10 @@ impl KeySlot {
                 let until = state.lifecycle.succeeded(now, max_age, chance);
                 let before = self.held.load();
                 let changed = before.as_ref().is_none_or(|held| !held.set.same_as(&set));
+                let earlier = before.as_ref().map(|held| &*held.set);
                 let new = NewKeys {
                     changed,
+                    change: KeyChange::between(earlier, &set),
                     usable: set.keys().len(),
                     unusable: unusable.clone(),
                     shared: Vec::new(),

@@ -190,6 +190,25 @@ async fn without_a_journal_nothing_passes() {
     );
 }
 
+/// A device that hangs is a device that cannot be written: the wait is bounded.
+#[tokio::test]
+async fn a_journal_that_does_not_answer_refuses_in_bounded_time() {
+    let stand = Stand::new().await;
+    let body = message("SendMessage", "review-diff", "x", &[]);
+    stand.gateway.journal.hang(true);
+    let before = stand.counted();
+    let asked = std::time::Instant::now();
+    let response = stand.call(&stand.reviewer(), "SendMessage", &body).await;
+    let waited = asked.elapsed();
+    stand.assert_refused(before, &response, 503, "a hung device");
+    assert_eq!(response.json()["id"], 1);
+    let bound = Duration::from_secs(2)..Duration::from_secs(6);
+    assert!(bound.contains(&waited), "{waited:?}");
+    stand.gateway.journal.hang(false);
+    let response = stand.call(&stand.reviewer(), "SendMessage", &body).await;
+    assert_eq!((response.status, stand.counted()), (200, (1, 1)));
+}
+
 /// ER-7: a panic is a refusal, and that of its own request alone.
 #[tokio::test]
 async fn er_7_a_panic_ends_its_request_and_no_other() {

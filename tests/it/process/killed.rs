@@ -24,8 +24,28 @@ async fn what_the_agent_received_is_recorded_with_durability_write() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_agent_received_is_recorded_with_durability_write_again() {
+    under_fire("write", 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_agent_received_is_recorded_with_durability_group() {
-    under_fire("group", 8).await;
+    under_fire("group", 18).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_agent_received_is_recorded_with_durability_group_again() {
+    under_fire("group", 18).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_agent_received_is_recorded_with_durability_each() {
+    under_fire("each", 18).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_agent_received_is_recorded_with_durability_each_again() {
+    under_fire("each", 18).await;
 }
 
 /// What the callers know themselves.
@@ -118,6 +138,7 @@ fn check(files: &Files, agent: &DemoAgent) -> (usize, usize) {
     for request in agent.requests() {
         let body: Value = serde_json::from_slice(&request.body).unwrap();
         let id = body["params"]["message"]["messageId"].as_str().unwrap();
+        let head = String::from_utf8_lossy(&request.head).to_ascii_lowercase();
         let intent = intents
             .get(id)
             .unwrap_or_else(|| panic!("the agent received {id}, and no intent says so"));
@@ -126,6 +147,12 @@ fn check(files: &Files, agent: &DemoAgent) -> (usize, usize) {
             sha256(&request.body),
             "{intent}"
         );
+        // The agent's own log names the request as the record does.
+        let told = format!(
+            "portcullis-request-id: {}",
+            intent["request_id"].as_str().unwrap()
+        );
+        assert!(head.contains(&told.to_ascii_lowercase()), "{told}: {head}");
         let twice = !received.insert(id.to_owned());
         assert!(!twice, "{id} was sent once and received twice");
     }
@@ -148,6 +175,26 @@ fn check(files: &Files, agent: &DemoAgent) -> (usize, usize) {
         }
     }
     assert!(open.is_empty(), "intents were left open: {open:?}");
+    let mut closed = 0;
+    for (at, note) in records
+        .iter()
+        .enumerate()
+        .filter(|(_, r)| r["note"] == "opened")
+    {
+        closed += note["open_intents"].as_u64().unwrap();
+        // Every start but the first follows a kill, and says whose last record stands where.
+        let own = |r: &&Value| r["instance"] != note["instance"];
+        if let Some(last) = records[..at].iter().rfind(own) {
+            let unclosed = &note["unclosed"];
+            assert_eq!(unclosed["instance"], last["instance"], "{note}");
+            // The outcomes that were made for it stand between, and name its generation.
+            assert!(
+                unclosed["seq"].as_u64() >= Some(1) && unclosed["seq"] == last["seq"],
+                "{note}"
+            );
+        }
+    }
+    assert_eq!(closed, unknown as u64);
     (received.len(), unknown)
 }
 

@@ -5,6 +5,7 @@ use portcullis::audit::chain::Chain;
 use portcullis::pipeline::ports::{Journal, JournalError, Receipt, RecordBody};
 use serde_json::Value;
 use std::sync::Mutex;
+use tokio::sync::oneshot::Sender;
 use tokio::sync::watch;
 
 /// Seals every record at once, or refuses all of them while told to.
@@ -17,6 +18,9 @@ struct State {
     chain: Chain,
     lines: Vec<Vec<u8>>,
     refuse: Option<JournalError>,
+    /// Receipts are not answered, like those of a device that does not.
+    hang: bool,
+    unanswered: Vec<Sender<Result<u64, JournalError>>>,
     panic: bool,
     /// Whether the next task with an intent is to be noted.
     noting: bool,
@@ -29,6 +33,8 @@ impl Default for MemoryJournal {
             chain: Chain::START,
             lines: Vec::new(),
             refuse: None,
+            hang: false,
+            unanswered: Vec::new(),
             panic: false,
             noting: false,
             noted: None,
@@ -44,6 +50,14 @@ impl MemoryJournal {
     /// From now on every record is refused with `error`, or taken again.
     pub fn refuse(&self, error: Option<JournalError>) {
         self.state.lock().unwrap().refuse = error;
+    }
+
+    /// From now on nobody who waits is answered, or everybody again; those who waited until now
+    /// never are.
+    pub fn hang(&self, hang: bool) {
+        let mut state = self.state.lock().unwrap();
+        state.hang = hang;
+        state.unanswered.clear();
     }
 
     /// Panics at the next record.
@@ -130,6 +144,13 @@ impl MemoryJournal {
 impl Journal for MemoryJournal {
     fn append(&self, record: RecordBody) -> Receipt {
         let (answer, receipt) = Receipt::pair();
+        {
+            let mut state = self.state.lock().unwrap();
+            if state.hang {
+                state.unanswered.push(answer);
+                return receipt;
+            }
+        }
         let _ = answer.send(self.take(record));
         let mut state = self.state.lock().unwrap();
         if std::mem::take(&mut state.noting) {

@@ -3,6 +3,8 @@
 use super::client::{Response, get};
 use super::issuer::Issuer;
 use portcullis::audit::chain;
+use portcullis::audit::checkpoint::{Signed, public_keys};
+use portcullis::identity::SigningKey;
 use serde_json::Value;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -31,8 +33,10 @@ pub struct Files {
 pub struct Plan<'p> {
     /// The agent's URL.
     pub agent: &'p str,
-    /// `write` or `group`.
+    /// `write`, `group` or `each`.
     pub durability: &'p str,
+    /// Further members of the journal's settings, each with a comma in front.
+    pub journal_members: &'p str,
     /// The journal's directory; `None` for one among the files.
     pub journal: Option<&'p Path>,
     /// Further members of the agent's entry, each a line indented by four spaces.
@@ -44,6 +48,7 @@ impl<'p> Plan<'p> {
         Plan {
             agent,
             durability: "write",
+            journal_members: "",
             journal: None,
             agent_members: "",
         }
@@ -94,12 +99,13 @@ issuers:
     backend: {{url: {}}}
     skills: [hello]
 {}policies: {{files: [policy.yaml]}}
-audit: {{journal: {{dir: {}, durability: {}}}}}
+audit: {{journal: {{dir: {}, durability: {}{}}}}}
 ",
             plan.agent,
             plan.agent_members,
             self.journal.display(),
-            plan.durability
+            plan.durability,
+            plan.journal_members
         )
     }
 
@@ -130,14 +136,22 @@ audit: {{journal: {{dir: {}, durability: {}}}}}
         segments.iter().flat_map(read).collect()
     }
 
-    /// The journal's records, after checking their chain from the first to the last. Bytes behind
-    /// the last line feed are a record that is being written, or was when the process ended.
+    /// The journal's records, after checking their chain from the first to the last, and its
+    /// checkpoints with the key beside it. Bytes behind the last line feed are a record that is being written, or was when the process ended.
     pub fn records(&self) -> Vec<Value> {
         let bytes = self.journal_bytes();
         let whole = bytes.iter().rposition(|b| *b == b'\n').unwrap_or(0);
         let lines = || bytes[..whole].split(|b| *b == b'\n');
         if let Err(broken) = chain::check(lines()) {
             panic!("the chain is broken: {broken}");
+        }
+        if let Ok(pem) = std::fs::read_to_string(self.journal.join("checkpoint.pem")) {
+            let keys = public_keys(&SigningKey::from_pem(&pem).unwrap()).unwrap();
+            let signed: Vec<Signed> = lines().filter_map(Signed::of).collect();
+            for checkpoint in &signed {
+                assert_eq!(checkpoint.verify(&keys), Ok(()), "{checkpoint:?}");
+                assert_eq!(checkpoint.journal, signed[0].journal);
+            }
         }
         lines()
             .map(|line| serde_json::from_slice(line).unwrap())

@@ -6,6 +6,9 @@ use crate::adapters::journal::files::Storage;
 use crate::pipeline::ports::JournalError;
 use std::io;
 
+/// A segment's last checkpoint needs no more bytes.
+const SIGNED: u64 = 768;
+
 /// Whether a new segment is to begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Renew {
@@ -56,7 +59,7 @@ impl<S: Storage> Writer<S> {
         if self.storage.is_removed() {
             self.renew = Renew::Lost;
         } else if length > 0
-            && ((needed > 0 && length + needed > self.settings.segment_bytes)
+            && ((needed > 0 && length + needed + SIGNED > self.settings.segment_bytes)
                 || age >= self.settings.rotate_every.as_secs())
         {
             self.renew = self.renew.max(Renew::Due);
