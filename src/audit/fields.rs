@@ -195,6 +195,21 @@ const IMPERSONAL: &[&str] = &[
     "open_intents",
     "lost",
     "oldest_open",
+    "added",
+    "codes",
+    "files",
+    "files[].bytes",
+    "files[].name",
+    "files[].not_kept",
+    "files[].role",
+    "files[].sha256",
+    "issuer",
+    "more_files",
+    "removed",
+    "unclosed",
+    "unclosed.instance",
+    "unclosed.seq",
+    "unclosed.time",
 ];
 
 /// What a field says about a person; `None` for one that nobody has thought about.
@@ -384,7 +399,7 @@ mod tests {
         }
         let (trace, prev) = (&paths["trace_id"], &paths["prev"]);
         assert_eq!(trace.kinds, ["intent", "refusal"]);
-        assert!(!trace.always && prev.always && prev.kinds.is_empty());
+        assert!(trace.always && prev.always && prev.kinds.is_empty());
         assert_eq!(paths["attempts[].peer"].kinds, ["outcome"]);
     }
 }

@@ -106,6 +106,7 @@ fn an_intent_says_who_asked_for_what() {
         json!({
             "kind": "intent", "time": "2026-12-30T23:59:59.007Z", "instance": "gw-1",
             "generation": 3, "policy_digest": "d1", "request_id": "01JZZZZZZZZZZZZZZZZZZZZZZZ",
+            "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
             "source": {"addr": "192.0.2.1:4711", "listener": "public",
                 "certificate": "cd".repeat(32)},
             "caller": {"issuer": "corp", "subject": "alice",
