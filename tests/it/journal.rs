@@ -18,6 +18,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 mod recovery;
+mod rotation;
 
 #[test]
 fn the_record_schema_in_config_is_the_generated_one() {

@@ -20,32 +20,32 @@ const CLIENTS: usize = 12;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_agent_received_is_recorded_with_durability_write() {
-    under_fire("write", 20).await;
+    under_fire("write", 18).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_agent_received_is_recorded_with_durability_write_again() {
-    under_fire("write", 20).await;
+    under_fire("write", 18).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_agent_received_is_recorded_with_durability_group() {
-    under_fire("group", 18).await;
+    under_fire("group", 17).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_agent_received_is_recorded_with_durability_group_again() {
-    under_fire("group", 18).await;
+    under_fire("group", 17).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_agent_received_is_recorded_with_durability_each() {
-    under_fire("each", 18).await;
+    under_fire("each", 17).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_agent_received_is_recorded_with_durability_each_again() {
-    under_fire("each", 18).await;
+    under_fire("each", 17).await;
 }
 
 /// What the callers know themselves.
@@ -88,7 +88,7 @@ async fn under_fire(durability: &str, rounds: usize) {
         })
         .await;
         // The moment of the crash is the thing that is tried out here.
-        tokio::time::sleep(Duration::from_micros(random.below(130_000))).await;
+        tokio::time::sleep(Duration::from_micros(random.below(70_000))).await;
         process.kill();
         while clients.join_next().await.transpose().unwrap().is_some() {}
     }
