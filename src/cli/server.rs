@@ -239,6 +239,7 @@ impl Server {
         };
         let fetcher = CardFetcher::new().map_err(StartError::Cards)?;
         let gate = Arc::new(Gate::new(ports, loaded.snapshot));
+        gate.count_unknown();
         let texts = gate.keep_texts(&gate.live().snapshot);
         gate.record_loaded("start", 0, &texts);
         let told = Arc::downgrade(&gate);

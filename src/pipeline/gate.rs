@@ -248,6 +248,17 @@ impl Gate {
         live
     }
 
+    /// Counts the calls that a crash left open and the journal closed when it was opened; those of
+    /// agents that are not configured any more are another's.
+    pub fn count_unknown(&self) {
+        let live = self.live();
+        for (name, many) in self.journal.found_unknown() {
+            let known = live.snapshot.agents.iter().any(|agent| agent.name == name);
+            let name = if known { &*name } else { "other" };
+            self.metrics.agent(name).unknown_deliveries(many);
+        }
+    }
+
     /// Asks for a look at the configuration files, as an operator does by a signal.
     pub fn request_reload(&self) {
         self.reload.store(true, Ordering::Relaxed);

@@ -8,6 +8,7 @@ mod cards;
 mod change_cli;
 mod config;
 mod corpus;
+mod dashboards;
 mod deploy;
 mod diagnostics;
 mod edge;

@@ -1,6 +1,7 @@
 //! The program as operators run it: killed, stopped, reloaded, without space, and searched for
 //! what it must not say.
 
+mod chaos;
 mod evidence;
 mod full_disk;
 mod killed;

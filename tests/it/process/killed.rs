@@ -2,7 +2,7 @@
 //! agent received has an intent record.
 
 use super::hello_agent;
-use crate::support::client::Client;
+use crate::support::client::{Client, get};
 use crate::support::fake_agent::{message, version_of};
 use crate::support::http1::sha256;
 use crate::support::issuer::{DevAlgorithm, Grant, Issuer};
@@ -94,12 +94,28 @@ async fn under_fire(durability: &str, rounds: usize) {
     }
     let mut last = Process::start(&files).await;
     let (executions, unknown) = check(&files, &agent);
+    let metrics = get(last.admin, "/metrics", &[]).await.unwrap().text();
+    assert_eq!(counted(&metrics), closed_at_start(&files), "{metrics}");
     last.signal("TERM");
     assert!(last.ended().await.success());
     let answered = callers.answered.load(Ordering::SeqCst);
     eprintln!("{rounds} kills, {executions} executions, {answered} answered, {unknown} unknown");
     assert!(answered <= executions as u64);
     assert!(unknown > 0, "no kill met a call under way");
+}
+
+/// Deliveries that the last start counted as unknown.
+fn counted(metrics: &str) -> u64 {
+    let line = r#"portcullis_deliveries_total{agent="pr-agent",delivery="unknown"} "#;
+    let counted = metrics.lines().find_map(|l| l.strip_prefix(line));
+    counted.map_or(0, |number| number.parse().unwrap())
+}
+
+/// What the journal says of the same start.
+fn closed_at_start(files: &Files) -> u64 {
+    let records = files.records();
+    let opened = records.iter().rfind(|r| r["note"] == "opened").unwrap();
+    opened["open_intents"].as_u64().unwrap_or(0)
 }
 
 /// One keep-alive connection, one message after the other, none of them twice.
