@@ -55,6 +55,21 @@ pub enum Record<'a> {
 }
 
 impl Record<'_> {
+    /// Its `kind`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Record::Intent(_) => "intent",
+            Record::Outcome(_) => "outcome",
+            Record::Refusal(_) => "refusal",
+            Record::Refusals(_) => "refusals",
+            Record::Fetch(_) => "fetch",
+            Record::Config(_) => "config",
+            Record::CardChanged(_) => "card_changed",
+            Record::Checkpoint(_) => "checkpoint",
+            Record::Note(_) => "note",
+        }
+    }
+
     /// The record as a JSON object's members, without braces: what the writer puts behind its own.
     pub fn members(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(1536);

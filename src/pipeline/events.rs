@@ -256,7 +256,6 @@ impl Gate {
             return;
         };
         let reasons: Vec<_> = summary.reasons.into_iter().collect();
-        self.metrics.journal_record("refusals");
         self.note(Record::Refusals(Refusals {
             head: self.head(&self.live()),
             since: Time(summary.since),
@@ -297,6 +296,7 @@ impl Gate {
     }
 
     fn note(&self, record: Record<'_>) {
+        self.metrics.journal_record(record.kind());
         self.journal.queue(RecordBody(record.members()));
     }
 }

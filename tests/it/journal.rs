@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
+mod permission;
 mod recovery;
 mod rotation;
 
@@ -266,25 +267,6 @@ fn a_place_that_cannot_be_written_is_named() {
         "{error}"
     );
     assert!(error.contains("file/journal"), "{error}");
-}
-
-#[test]
-fn a_directory_without_write_permission_is_named() {
-    let dir = TempDir::new().unwrap();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o500)).unwrap();
-    if fs::write(dir.path().join("probe"), "").is_ok() {
-        eprintln!("skipped: this user may write into read-only directories");
-        return;
-    }
-    let error = open(settings(dir.path(), Durability::Write))
-        .err()
-        .unwrap()
-        .to_string();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    assert!(
-        error.starts_with("cannot open the journal's lock `"),
-        "{error}"
-    );
 }
 
 #[test]

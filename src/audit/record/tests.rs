@@ -72,6 +72,23 @@ fn asked<'a>(
 }
 
 #[test]
+fn a_record_calls_its_kind_what_its_line_does() {
+    let note = Record::Note(Note::about(HEAD, NoteTopic::Admin));
+    let config = Record::Config(ConfigChange {
+        head: HEAD,
+        result: ConfigResult::Rejected,
+        trigger: "watch",
+        problems: 1,
+        codes: Ids::default(),
+        files: &[],
+        more_files: 0,
+    });
+    for record in [note, config] {
+        assert_eq!(object(&record)["kind"], record.kind());
+    }
+}
+
+#[test]
 fn an_intent_says_who_asked_for_what() {
     let key = hmac::Key::new(hmac::HMAC_SHA256, b"Jefe");
     let groups = ["staff".into(), "eu".into()];

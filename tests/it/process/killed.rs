@@ -70,7 +70,13 @@ async fn under_fire(durability: &str, rounds: usize) {
     );
     let token: Arc<str> = issuer.token("alice", Grant::Agent, Value::Null).into();
     let callers = Arc::new(Callers::default());
-    for _ in 0..rounds {
+    for round in 0..rounds {
+        if round % 3 == 1 {
+            // A crash in the middle of mending what the last one left.
+            let starting = Process::spawn(&files, &[], &[]);
+            tokio::time::sleep(Duration::from_micros(random.below(50_000))).await;
+            starting.kill();
+        }
         let process = Process::start(&files).await;
         // The chain is whole again, and nothing of the round before is left open.
         check(&files, &agent);
@@ -210,7 +216,8 @@ fn check(files: &Files, agent: &DemoAgent) -> (usize, usize) {
             );
         }
     }
-    assert_eq!(closed, unknown as u64);
+    // A start that was killed itself may have closed some and not come to say so.
+    assert!(closed <= unknown as u64, "{closed} of {unknown}");
     (received.len(), unknown)
 }
 

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod limits;
+
 use super::*;
 use crate::adapters::clock::ManualClock;
 use crate::adapters::journal::files::Measured;

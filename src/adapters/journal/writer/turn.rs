@@ -132,8 +132,12 @@ impl<S: Storage> Writer<S> {
         self.buffer.clear();
         chain.seal(&body, &mut self.buffer);
         if self.total + self.buffer.len() as u64 > self.settings.max_bytes {
+            // No failure of the device, and nothing to be retried at once: what is left of
+            // `max_bytes` is for outcomes.
             self.limited = true;
-            return Err(io::ErrorKind::StorageFull.into());
+            self.due = self.clock.monotonic() + self.settings.checkpoint_every;
+            self.metrics.checkpoint_errors.inc();
+            return Ok(());
         }
         self.group = false;
         self.put()?;
