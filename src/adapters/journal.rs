@@ -7,12 +7,16 @@
 mod copies;
 mod error;
 mod files;
+pub mod follow;
 pub mod lines;
 mod open_calls;
 mod queue;
 pub mod read;
 mod recover;
 mod texts;
+pub mod scan;
+pub mod search;
+pub mod verify;
 mod writer;
 
 pub use error::{Holder, OpenError};

@@ -191,9 +191,29 @@ pub fn sequence(line: &[u8]) -> Option<u64> {
     beginning(line).map(|(sequence, _)| sequence)
 }
 
+/// The sequence number of a line and what stands behind its `prev` (`,"kind":…}`), for those who
+/// look for records and do not ask whether the chain holds. `None`: it does not look like a record.
+pub fn glance(line: &[u8]) -> Option<(u64, &[u8])> {
+    let (sequence, rest) = numbered(line)?;
+    let members = rest.strip_prefix(PREV)?.get(65..)?;
+    (members.ends_with(b"}")).then_some((sequence, members))
+}
+
 /// Sequence number and previous hash, when a line starts and ends exactly as [`Chain::seal`]
 /// writes it: a second spelling of the same values would be a change.
 fn beginning(line: &[u8]) -> Option<(u64, [u8; 32])> {
+    let (sequence, rest) = numbered(line)?;
+    let (digits, rest) = rest.strip_prefix(PREV)?.split_at_checked(64)?;
+    let mut head = [0; 32];
+    for (byte, pair) in head.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+    }
+    let whole = rest == br#""}"# || (rest.starts_with(br#"","#) && rest.ends_with(b"}"));
+    whole.then_some((sequence, head))
+}
+
+/// The sequence number, in its one spelling, and what follows it.
+fn numbered(line: &[u8]) -> Option<(u64, &[u8])> {
     let rest = line.strip_prefix(OPENING)?;
     let width = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, rest) = rest.split_at_checked(width)?;
@@ -206,13 +226,7 @@ fn beginning(line: &[u8]) -> Option<(u64, [u8; 32])> {
             .checked_mul(10)?
             .checked_add(u64::from(digit - b'0'))?;
     }
-    let (digits, rest) = rest.strip_prefix(PREV)?.split_at_checked(64)?;
-    let mut head = [0; 32];
-    for (byte, pair) in head.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-    }
-    let whole = rest == br#""}"# || (rest.starts_with(br#"","#) && rest.ends_with(b"}"));
-    whole.then_some((sequence, head))
+    Some((sequence, rest))
 }
 
 fn nibble(digit: u8) -> Option<u8> {

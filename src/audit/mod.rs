@@ -9,6 +9,8 @@ pub mod chain;
 pub mod checkpoint;
 pub mod export;
 pub mod fields;
+pub mod query;
 pub mod reconcile;
 pub mod record;
 pub mod redact;
+pub mod verify;

@@ -3,6 +3,7 @@
 
 mod adversary;
 mod agents;
+mod audit;
 mod calls;
 mod cards;
 mod change_cli;

@@ -4,17 +4,19 @@ use crate::a2a::reader::{EventKind, TaskState};
 use crate::a2a::{Binding, Operation, Version};
 use crate::audit::redact::{ID, TEXT, cut, hex};
 use crate::identity::Actor;
+use crate::source::instant::parse_instant;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
 
 /// Most entries of a list that a caller or an agent fills; one more says how many were left out.
 pub(super) const LIST: usize = 32;
 
 /// A point in time: milliseconds since the Unix epoch, written as RFC 3339 in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub u64);
 
 impl Time {
@@ -30,6 +32,24 @@ impl Time {
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.text(&mut Time::TEMPLATE.clone()))
+    }
+}
+
+impl Time {
+    /// A time as records have it, `2026-05-31T12:00:00.000Z`, and nothing else.
+    pub fn parse(text: &str) -> Option<Time> {
+        let (second, fraction) = text.split_once('.')?;
+        let digits = fraction.strip_suffix('Z')?;
+        let plain = text.len() == 24 && digits.bytes().all(|b| b.is_ascii_digit());
+        let seconds = parse_instant(&format!("{second}Z")).filter(|_| plain)?;
+        let millis = u64::try_from(seconds).ok()?.checked_mul(1000)?;
+        Some(Time(millis + digits.parse::<u64>().ok()?))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(rfc3339(self.0, &mut { *b"0000-00-00T00:00:00.000Z" }))
     }
 }
 
@@ -358,6 +378,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_time_has_one_spelling() {
+        for wrong in [
+            "2026-05-31T12:00:00Z",
+            "2026-05-31T12:00:00.00Z",
+            "2026-05-31T12:00:00.0000Z",
+            "2026-05-31T12:00:00.+00Z",
+            "2026-02-30T12:00:00.000Z",
+            "2026-05-31T12:00:00.000+00:00",
+            "",
+        ] {
+            assert_eq!(Time::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn times_are_rfc_3339_in_utc() {
         for (millis, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),
@@ -370,6 +405,8 @@ mod tests {
         ] {
             let mut buffer = *b"0000-00-00T00:00:00.000Z";
             assert_eq!(rfc3339(millis, &mut buffer), expected);
+            assert_eq!(Time(millis).to_string(), expected);
+            assert_eq!(Time::parse(expected), Some(Time(millis)));
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Which journals a command reads.
 
+use super::keys::{self, FingerprintKey, fingerprint_key};
 use crate::cli::exit;
 use crate::config::check::load;
+use crate::config::snapshot::Snapshot;
+use crate::identity::keys::KeySet;
 use std::path::PathBuf;
 
 /// Where journals are.
@@ -24,13 +27,39 @@ impl From {
         if !self.journal.is_empty() {
             return Ok(self.journal.clone());
         }
-        match load(&self.config) {
-            Ok(loaded) => Ok(vec![loaded.snapshot.audit.dir.clone()]),
-            Err(problems) => {
+        let snapshot = self.snapshot("name the journal's folder with `--journal DIR`")?;
+        Ok(vec![snapshot.audit.dir.clone()])
+    }
+
+    /// The public part of the key that the gateway file has for checkpoints.
+    ///
+    /// # Errors
+    /// The exit code; what is wrong was printed.
+    pub(super) fn checkpoint_keys(&self) -> Result<KeySet, u8> {
+        let snapshot = self.snapshot(
+            "name the keys that you trust with `--keys FILE`, or look at none with `--no-keys`",
+        )?;
+        let (file, _) = snapshot.keys.checkpoint_file(&snapshot.audit.dir);
+        keys::read(&file)
+    }
+
+    /// The keys that the gateway file has for fingerprints.
+    ///
+    /// # Errors
+    /// The exit code; what is wrong was printed.
+    pub(super) fn fingerprint_keys(&self) -> Result<Vec<FingerprintKey>, u8> {
+        let snapshot = self.snapshot("name the key with `--key FILE`")?;
+        let (file, _) = snapshot.keys.fingerprint_file(&snapshot.audit.dir);
+        Ok(vec![fingerprint_key(&file)?])
+    }
+
+    fn snapshot(&self, help: &str) -> Result<Snapshot, u8> {
+        load(&self.config)
+            .map(|loaded| loaded.snapshot)
+            .map_err(|problems| {
                 eprint!("{problems}");
-                eprintln!("  = help: name the journal's folder with `--journal DIR`");
-                Err(exit::INVALID)
-            }
-        }
+                eprintln!("  = help: {help}");
+                exit::INVALID
+            })
     }
 }

@@ -6,10 +6,18 @@
 //! its place and makes the exit code 5; text that others chose is shown cut and without controls.
 //! Start reading at [`from`].
 
+mod ask;
 mod export;
 mod from;
 mod hash;
+mod keys;
+mod policy;
+mod query;
 mod reconcile;
+mod show;
+mod table;
+mod tail;
+mod verify;
 
 use clap::Subcommand;
 
@@ -24,15 +32,30 @@ pub(super) struct Arguments {
 enum Command {
     /// Write records for other systems, each run going on where the last one ended
     Export(export::Arguments),
-    /// Find the calls that carried a body
+    /// Find calls, or count them
+    Query(Box<query::Arguments>),
+    /// Show everything about one request
+    Show(show::Arguments),
+    /// Print the last calls, and follow those that come
+    Tail(Box<tail::Arguments>),
+    /// Say whether a journal is as it was written, and which record is the first that is not
+    Verify(verify::Arguments),
+    /// Find the calls of a body or of a token, or hash values as redaction does
     Hash(hash::Arguments),
     /// Compare the journal with an agent's own log: who saw what the other did not
     Reconcile(Box<reconcile::Arguments>),
+    /// Say which configuration was in force
+    Policy(policy::Arguments),
 }
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
     match &arguments.command {
         Command::Export(arguments) => export::run(arguments),
+        Command::Query(arguments) => query::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
+        Command::Tail(arguments) => tail::run(arguments),
+        Command::Verify(arguments) => verify::run(arguments),
+        Command::Policy(arguments) => policy::run(arguments),
         Command::Hash(arguments) => hash::run(arguments),
         Command::Reconcile(arguments) => reconcile::run(arguments),
     }
