@@ -13,9 +13,9 @@ mod open_calls;
 mod queue;
 pub mod read;
 mod recover;
-mod texts;
 pub mod scan;
 pub mod search;
+mod texts;
 pub mod verify;
 mod writer;
 
