@@ -222,6 +222,8 @@ impl<S: Storage> Writer<S> {
         if self.clock.monotonic() >= self.due && self.failed.is_none() {
             // A failure is remembered too.
             let _ = self.sign();
+            // Segments may have been taken away since.
+            self.measure();
         }
     }
 

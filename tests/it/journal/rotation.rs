@@ -116,3 +116,29 @@ fn an_idle_journal_is_signed_again_by_the_real_clock() {
     until("a second checkpoint", || count() >= 2);
     drop(journal);
 }
+
+#[test]
+fn segments_that_are_taken_away_make_room_while_the_journal_is_open() {
+    let dir = TempDir::new().unwrap();
+    let mut settings = settings(dir.path(), Durability::Write);
+    settings.max_bytes = 100_000;
+    settings.segment_bytes = 10_000;
+    settings.checkpoint_every = Duration::from_millis(1);
+    let clock = Arc::new(SystemClock::new());
+    let journal = FileJournal::open(settings, clock, &SystemRandom).unwrap();
+    while !journal.crowded() {
+        append(&journal, intent("r")).unwrap();
+    }
+    let shown = || {
+        let metrics = journal.metrics().unwrap();
+        (metrics.segments.get(), metrics.bytes.get())
+    };
+    assert!(shown().0 > 5 && shown().1 >= 80_000, "{:?}", shown());
+    let all = segments(dir.path());
+    for path in &all[..all.len() - 1] {
+        fs::remove_file(path).unwrap();
+    }
+    until("room", || !journal.crowded());
+    let (left, bytes) = shown();
+    assert!((1..=2).contains(&left) && bytes < 30_000, "{left}, {bytes}");
+}
