@@ -249,7 +249,11 @@ impl<'m> Verifier<'m> {
                     What::Checkpoint(fault),
                 );
             }
-            Event::Opened(instance) => self.opened(seq, instance),
+            Event::Opened(instance, time, before) => {
+                let before = before.or(self.last_seen.as_ref().map(|(.., time)| *time));
+                let after = before.map(|before| time.0.saturating_sub(before.0));
+                self.opened(seq, instance, after);
+            }
             Event::Closed => (self.closed, self.since_closed) = (Some(seq), 0),
             Event::Journal(journal) => self.identify(&journal, &place, seq),
             Event::Intent => {
@@ -312,7 +316,7 @@ impl<'m> Verifier<'m> {
         }
     }
 
-    fn opened(&mut self, seq: u64, instance: Box<str>) {
+    fn opened(&mut self, seq: u64, instance: Box<str>, after: Option<u64>) {
         let in_order = self
             .closed
             .is_some_and(|closed| seq.saturating_sub(closed + 1) <= self.since_closed);
@@ -326,6 +330,7 @@ impl<'m> Verifier<'m> {
                 name: instance,
                 opened: seq,
                 before_closed: closed_before.is_some(),
+                after,
             });
         }
         self.closed = None;

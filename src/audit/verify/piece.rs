@@ -47,7 +47,8 @@ pub struct Run {
 pub(super) enum Event {
     Problem(What),
     Checkpoint(Box<Signed>, Result<(), Fault>),
-    Opened(Box<str>),
+    /// Of which process, when, and when the record before it in the piece was written.
+    Opened(Box<str>, Time, Option<Time>),
     Closed,
     Journal(Box<str>),
     Intent,
@@ -91,6 +92,8 @@ pub struct Looking<'m> {
     /// Where the chain stood before the line that is looked at.
     previous: Chain,
     latest: Time,
+    /// The time of the record before the one that is looked at.
+    before: Option<Time>,
 }
 
 impl<'m> Looking<'m> {
@@ -102,6 +105,7 @@ impl<'m> Looking<'m> {
             run: None,
             previous: Chain::START,
             latest: Time(0),
+            before: None,
         }
     }
 
@@ -190,7 +194,9 @@ impl<'m> Looking<'m> {
                 return self.event(at, Event::Problem(What::Lacks(name)));
             }
         };
+        let (time, before) = (seen.time.unwrap_or(Time(0)), self.before);
         if let Some(time) = seen.time {
+            self.before = Some(time);
             let back = self.latest.0.saturating_sub(time.0);
             if back > BACK {
                 self.event(at, Event::Back(back));
@@ -227,7 +233,7 @@ impl<'m> Looking<'m> {
             "checkpoint" => self.checkpoint(at, line),
             "note" if seen.note == "opened" => {
                 let instance = (&*seen.instance).into();
-                self.event(at, Event::Opened(instance));
+                self.event(at, Event::Opened(instance, time, before));
             }
             "note" if seen.note == "closed" => self.event(at, Event::Closed),
             _ => {}

@@ -141,6 +141,8 @@ pub struct Instance {
     pub opened: u64,
     /// The one before it had closed the journal.
     pub before_closed: bool,
+    /// How long after the record before, in milliseconds.
+    pub after: Option<u64>,
 }
 
 impl Report {

@@ -395,6 +395,12 @@ fn what_records_say_must_fit_together() {
     );
     assert!(!report.intact() && !report.broken);
     assert_eq!(report.unclosed, 1);
+    let started: Vec<(u64, bool, Option<u64>)> = report
+        .instances
+        .iter()
+        .map(|instance| (instance.opened, instance.before_closed, instance.after))
+        .collect();
+    assert_eq!(started, [(1, true, None), (left + 1, false, Some(1000))]);
 }
 
 #[test]

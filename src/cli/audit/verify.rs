@@ -183,6 +183,18 @@ fn as_text(folder: &Path, report: &Report) -> String {
         (false, false) => "; not closed",
     };
     say("gateway", runs);
+    let unclosed = report.instances.iter().filter(|one| !one.before_closed);
+    for instance in unclosed.take(SHOWN) {
+        let after = instance.after.unwrap_or(0) as f64 / 1000.0;
+        say(
+            "unclosed",
+            format!(
+                "before record {}, with which {} began {after:.1} s after the record before",
+                instance.opened,
+                cut(&instance.name, ID)
+            ),
+        );
+    }
     if report.unsigned > 0 {
         say(
             "unsigned",
@@ -289,7 +301,7 @@ fn as_json(folder: &Path, report: &Report) -> Value {
     let instances = report.instances.iter();
     let instances: Vec<Value> = instances
         .map(|instance| {
-            json!({ "name": *instance.name, "opened": instance.opened, "before_closed": instance.before_closed })
+            json!({ "name": *instance.name, "opened": instance.opened, "before_closed": instance.before_closed, "after_ms": instance.after })
         })
         .collect();
     json!({
