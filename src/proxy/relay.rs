@@ -59,6 +59,7 @@ pub async fn relay(
         agent_done: false,
         event_stream: false,
         amid_event: false,
+        until_deadline: false,
         instead: Fault::InvalidAgentResponse,
         trailers_due: false,
         trailers: None,
@@ -80,6 +81,8 @@ struct Relay<'a> {
     event_stream: bool,
     /// A part of an event is out, and its end is not.
     amid_event: bool,
+    /// The silence that is waited for now lasts to the end of the reply's time.
+    until_deadline: bool,
     /// What the caller is told instead of something malformed.
     instead: Fault,
     /// Whether trailers say how the reply went.
@@ -194,11 +197,12 @@ impl Relay<'_> {
     }
 
     /// How long the agent may be silent now.
-    fn bound(&self) -> Duration {
+    fn bound(&mut self) -> Duration {
         let left = self
             .plan
             .deadline
             .saturating_sub(self.plan.clock.monotonic());
+        self.until_deadline = left <= self.plan.idle;
         left.min(self.plan.idle)
     }
 
@@ -401,8 +405,8 @@ impl Relay<'_> {
                 Fault::BadGateway,
             )),
             Step::Silent => {
-                let over = self.plan.clock.monotonic() >= self.plan.deadline;
-                let ended = match (self.event_stream, over, self.caller_here) {
+                // Not by the clock: a timer may be a little early.
+                let ended = match (self.event_stream, self.until_deadline, self.caller_here) {
                     (_, _, false) => Ended::CallerLeft,
                     (true, true, true) => Ended::MaxStream,
                     (true, false, true) => Ended::IdleTimeout,
