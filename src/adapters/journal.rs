@@ -4,12 +4,14 @@
 //! one call, syncs where the durability asks for it, and answers. While it does, the next batch
 //! gathers, so that batches grow with the load and one sync serves all that wait.
 
+pub mod bundle;
 mod copies;
 mod error;
 mod files;
 pub mod follow;
 pub mod lines;
 mod open_calls;
+pub mod prune;
 mod queue;
 pub mod read;
 mod recover;

@@ -12,7 +12,7 @@ const OPENING: &[u8] = br#"{"v":1,"seq":"#;
 const PREV: &[u8] = br#","prev":""#;
 
 /// Where a chain stands: the last record's sequence number and its hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Chain {
     sequence: u64,
     head: [u8; 32],
@@ -24,6 +24,12 @@ impl Chain {
         sequence: 0,
         head: [0; 32],
     };
+
+    /// After record `sequence`, whose hash is `head` in 64 hex digits; `None` when it is no hash.
+    pub fn at(sequence: u64, head: &str) -> Option<Chain> {
+        let head = digest_of(head.as_bytes()).filter(|_| head.len() == 64)?;
+        Some(Chain { sequence, head })
+    }
 
     /// The sequence number of the last record; 0 when there is none.
     pub fn sequence(&self) -> u64 {
@@ -204,12 +210,18 @@ pub fn glance(line: &[u8]) -> Option<(u64, &[u8])> {
 fn beginning(line: &[u8]) -> Option<(u64, [u8; 32])> {
     let (sequence, rest) = numbered(line)?;
     let (digits, rest) = rest.strip_prefix(PREV)?.split_at_checked(64)?;
-    let mut head = [0; 32];
-    for (byte, pair) in head.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-    }
+    let head = digest_of(digits)?;
     let whole = rest == br#""}"# || (rest.starts_with(br#"","#) && rest.ends_with(b"}"));
     whole.then_some((sequence, head))
+}
+
+/// The digest that 64 lower-case hex digits say.
+fn digest_of(digits: &[u8]) -> Option<[u8; 32]> {
+    let mut digest = [0; 32];
+    for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+    }
+    Some(digest)
 }
 
 /// The sequence number, in its one spelling, and what follows it.

@@ -5,10 +5,12 @@
 //! writes or reads files; every record is bounded in size; no token, credential or message text
 //! fits into a record's types. Start reading at [`record`].
 
+pub mod bundle;
 pub mod chain;
 pub mod checkpoint;
 pub mod export;
 pub mod fields;
+pub mod pruned;
 pub mod query;
 pub mod reconcile;
 pub mod record;

@@ -33,6 +33,7 @@ pub(super) fn read<'w, 'd>(
         segment_bytes: size("segment_bytes", 64 << 10).unwrap_or(default.segment_bytes),
         rotate_every: every("rotate_every", 60, 365 * 86_400).unwrap_or(default.rotate_every),
         checkpoint_every: every("checkpoint_every", 1, 86_400).unwrap_or(default.checkpoint_every),
+        min_age: every("min_age", 0, 100 * 365 * 86_400).unwrap_or(default.min_age),
         copies: fields
             .get("checkpoints")
             .map(|v| copies(&v, capture))

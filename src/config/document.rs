@@ -259,12 +259,17 @@ pub static JOURNAL: Fields = Fields {
             "the longest time between two signed checkpoints; default `1m`",
         ),
         optional(
+            "min_age",
+            Shape::Duration,
+            "from this age on `portcullis audit prune` may remove a segment that was not exported; default `90d`",
+        ),
+        optional(
             "checkpoints",
             Shape::Object(&CHECKPOINTS),
             "where checkpoints go besides, out of reach of whoever could change the journal; default: nowhere",
         ),
     ],
-    later: &[("min_age", "remove it")],
+    later: &[],
 };
 
 /// `audit.journal.checkpoints`.

@@ -1,5 +1,7 @@
 //! `portcullis audit`: an auditor's questions to a journal in files.
 
 mod asked;
+mod bundled;
 mod made;
+mod pruned;
 mod verified;

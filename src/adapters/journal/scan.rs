@@ -8,6 +8,7 @@ pub mod walk;
 
 use super::files::is_segment;
 use super::read::MAX_LINE;
+use crate::audit::bundle::MANIFEST;
 use crate::audit::record::Time;
 use std::fs::{self, File};
 use std::io;
@@ -36,6 +37,8 @@ pub struct Segment {
     pub first: u64,
     /// How many bytes it has.
     pub bytes: u64,
+    /// It is a span of a bundle, which need not follow from the one before.
+    pub apart: bool,
 }
 
 /// The segments of a journal, oldest first.
@@ -50,6 +53,7 @@ pub fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
             paths.push(path);
         }
     }
+    let apart = dir.join(MANIFEST).exists();
     // Numbers are padded, so names sort like them.
     paths.sort_unstable();
     // Sizes come after all names: a segment that is not the last of these is complete then.
@@ -63,6 +67,7 @@ pub fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
             name,
             first,
             bytes,
+            apart,
         })
     });
     measured.collect()

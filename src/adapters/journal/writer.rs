@@ -37,6 +37,10 @@ const OWN: u64 = 16 << 10;
 /// Most bytes that sealing adds to a record.
 const ENVELOPE: u64 = 112;
 
+/// So many records since the last checkpoint have the next one signed at the next tick, that what
+/// proves one record, the lines from it to the checkpoint behind it, stays small.
+const MANY: u64 = 4_096;
+
 /// One record on its way, and who waits for it.
 pub(super) struct Entry {
     pub body: Vec<u8>,
@@ -219,7 +223,8 @@ impl<S: Storage> Writer<S> {
         if !self.starved && (self.failed.is_some() || (waiting && !self.limited)) {
             self.recover();
         }
-        if self.clock.monotonic() >= self.due && self.failed.is_none() {
+        let many = self.chain.sequence().saturating_sub(self.checkpoint) >= MANY;
+        if (many || self.clock.monotonic() >= self.due) && self.failed.is_none() {
             // A failure is remembered too.
             let _ = self.sign();
             // Segments may have been taken away since.

@@ -54,16 +54,37 @@ pub(super) fn instant(name: &str, text: &str) -> Result<Time, u8> {
 }
 
 impl Ask {
+    /// What stands on the command line, for whoever reads of it later.
+    pub(super) fn said(&self) -> serde_json::Value {
+        serde_json::json!({
+            "conditions": self.conditions, "since": self.since, "until": self.until,
+        })
+    }
+
     /// The query.
     ///
     /// # Errors
     /// The exit code; what is wrong was printed.
     pub(super) fn query(&self, fields: &Fields, records: bool) -> Result<Query, u8> {
+        self.with(Vec::new(), fields, records)
+    }
+
+    /// The query with further conditions.
+    ///
+    /// # Errors
+    /// The exit code; what is wrong was printed.
+    pub(super) fn with(
+        &self,
+        mut further: Vec<String>,
+        fields: &Fields,
+        records: bool,
+    ) -> Result<Query, u8> {
         let wrong = |error: &str| {
             eprintln!("error: {error}");
             exit::USAGE
         };
-        let mut query = Query::parse(&self.conditions, fields).map_err(|error| wrong(&error))?;
+        further.extend_from_slice(&self.conditions);
+        let mut query = Query::parse(&further, fields).map_err(|error| wrong(&error))?;
         if let Some(name) = query.beyond_calls().filter(|_| !records) {
             return Err(wrong(&format!(
                 "`{name}` is no field of calls\n  = help: `--records` looks at each record by itself"

@@ -1,20 +1,23 @@
 //! `portcullis audit`: what an auditor asks of a journal, one file per command.
 //!
 //! Answers: what happened, who did it under which rule, and is the record of it whole. May import:
-//! everything. Invariants: nothing here writes into a journal, takes its lock or asks the gateway,
+//! everything. Invariants: but for `prune`, nothing here writes into a journal, takes its lock or asks the gateway,
 //! so that all of it works on a copy and beside a gateway that runs; what is no record is told with
 //! its place and makes the exit code 5; text that others chose is shown cut and without controls.
 //! Start reading at [`from`].
 
 mod ask;
+mod bundle;
 mod export;
 mod from;
 mod hash;
 mod keys;
 mod policy;
+mod prune;
 mod query;
 mod reconcile;
 mod show;
+mod spans;
 mod table;
 mod tail;
 mod verify;
@@ -44,6 +47,10 @@ enum Command {
     Hash(hash::Arguments),
     /// Compare the journal with an agent's own log: who saw what the other did not
     Reconcile(Box<reconcile::Arguments>),
+    /// Put the evidence about some calls into a folder that is verified by itself
+    Bundle(Box<bundle::Arguments>),
+    /// Remove old or exported segments, and leave what keeps the rest verifiable
+    Prune(Box<prune::Arguments>),
     /// Say which configuration was in force
     Policy(policy::Arguments),
 }
@@ -56,6 +63,8 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
         Command::Tail(arguments) => tail::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
         Command::Policy(arguments) => policy::run(arguments),
+        Command::Bundle(arguments) => bundle::run(arguments),
+        Command::Prune(arguments) => prune::run(arguments),
         Command::Hash(arguments) => hash::run(arguments),
         Command::Reconcile(arguments) => reconcile::run(arguments),
     }

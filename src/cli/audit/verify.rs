@@ -3,9 +3,9 @@
 use super::ask::{Progress, listed};
 use super::from::From;
 use super::keys;
+use super::spans::{Beginning, Bundle, beginning, bundle, is_bundle};
 use crate::adapters::journal::scan::cores;
 use crate::adapters::journal::verify::{is_held, verify};
-use crate::audit::chain::Chain;
 use crate::audit::checkpoint::Signed;
 use crate::audit::redact::{ID, cut};
 use crate::audit::verify::join::{End, Verifier};
@@ -87,15 +87,28 @@ fn answer(arguments: &Arguments) -> Result<u8, u8> {
             held,
             tail: u64::try_from(tail.as_millis()).unwrap_or(u64::MAX),
         };
-        let against = (external.clone(), Chain::START, end);
+        if is_bundle(folder) {
+            let found = bundle(folder, &segments, &means, &external);
+            whole &= found.intact();
+            match arguments.json {
+                true => all.push(bundle_as_json(folder, &found)),
+                false => print!("{}", bundle_as_text(folder, &found)),
+            }
+            continue;
+        }
+        let beginning = beginning(folder, &segments, means.keys.as_ref());
+        if let Some(fault) = &beginning.fault {
+            eprintln!("warning: {}: {}", folder.display(), cut(fault, ID));
+        }
+        let against = (external.clone(), beginning.chain, end);
         let report = verify(&segments, &means, against, cores(), &mut |read| {
             progress.show(read);
         });
         progress.clear();
         whole &= report.intact();
         match arguments.json {
-            true => all.push(as_json(folder, &report)),
-            false => print!("{}", as_text(folder, &report)),
+            true => all.push(as_json(folder, &report, &beginning)),
+            false => print!("{}", as_text(folder, &report, &beginning)),
         }
     }
     if arguments.json {
@@ -122,7 +135,7 @@ fn external(files: &[PathBuf]) -> Result<Vec<Signed>, u8> {
     Ok(found)
 }
 
-fn as_text(folder: &Path, report: &Report) -> String {
+fn as_text(folder: &Path, report: &Report, beginning: &Beginning) -> String {
     let mut text = format!("{}", folder.display());
     if let Some(journal) = &report.journal {
         text += &format!(" (journal {})", cut(journal, ID));
@@ -134,6 +147,14 @@ fn as_text(folder: &Path, report: &Report) -> String {
         "records",
         format!("{} in {} segments{times}", report.records, report.segments),
     );
+    if beginning.segments > 0 {
+        let last = beginning.chain.sequence();
+        let segments = beginning.segments;
+        say(
+            "removed",
+            format!("records 1 to {last} in {segments} segments, by signed lines"),
+        );
+    }
     let calls = format!(
         "{} intents, {} outcomes, {} open; {} refusals",
         report.intents, report.outcomes, report.open, report.refusals
@@ -281,7 +302,56 @@ fn in_words(problem: &Problem) -> String {
     format!("{records}{place}: {}", problem.what)
 }
 
-fn as_json(folder: &Path, report: &Report) -> Value {
+fn bundle_as_text(folder: &Path, bundle: &Bundle) -> String {
+    let records: u64 = bundle
+        .reports
+        .iter()
+        .map(|(_, report)| report.records)
+        .sum();
+    let mut text = format!(
+        "{}: evidence about {} calls\n  {:12} {records} in {} spans\n  {:12} {}\n",
+        folder.display(),
+        bundle.calls,
+        "records",
+        bundle.reports.len(),
+        "texts",
+        bundle.texts
+    );
+    for fault in &bundle.faults {
+        text += &format!("broken: {fault}\n");
+    }
+    for (name, report) in &bundle.reports {
+        match report.first_broken() {
+            Some(problem) => text += &format!("broken: {}\n", in_words(problem)),
+            None if report.unsigned > 0 => {
+                text += &format!("broken: {name}: it does not end in a checkpoint\n");
+            }
+            None if !report.intact() => text += &format!("broken: {name}\n"),
+            None => {}
+        }
+    }
+    let checked = bundle.reports.iter().all(|(_, report)| report.checked);
+    text += match (bundle.intact(), checked) {
+        (true, true) => "intact\n",
+        (true, false) => "the chains are whole; signatures were not checked (--no-keys)\n",
+        (false, _) => "not intact\n",
+    };
+    text
+}
+
+fn bundle_as_json(folder: &Path, bundle: &Bundle) -> Value {
+    let none = Beginning::default();
+    let span = |(_, report): &(_, Report)| as_json(folder, report, &none);
+    json!({
+        "folder": folder.display().to_string(),
+        "bundle": { "calls": bundle.calls, "texts": bundle.texts },
+        "intact": bundle.intact(),
+        "faults": bundle.faults,
+        "spans": bundle.reports.iter().map(span).collect::<Vec<Value>>(),
+    })
+}
+
+fn as_json(folder: &Path, report: &Report, beginning: &Beginning) -> Value {
     let problem = |problem: &Problem| {
         let place = problem.place.as_ref();
         json!({
@@ -310,6 +380,10 @@ fn as_json(folder: &Path, report: &Report) -> Value {
         "intact": report.intact(),
         "signatures_checked": report.checked,
         "records": report.records, "segments": report.segments,
+        "pruned": {
+            "records": beginning.chain.sequence(), "segments": beginning.segments,
+            "fault": beginning.fault,
+        },
         "last": report.last, "head": report.head.as_deref(),
         "from": report.times.map(|(from, _)| from.to_string()),
         "to": report.times.map(|(_, to)| to.to_string()),

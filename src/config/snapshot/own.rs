@@ -79,6 +79,8 @@ pub struct Audit {
     pub rotate_every: Duration,
     /// The longest time between two checkpoints.
     pub checkpoint_every: Duration,
+    /// From this age on a segment may be removed that was not exported.
+    pub min_age: Duration,
     /// Where checkpoints go besides the journal.
     pub copies: CheckpointCopies,
 }
@@ -93,6 +95,7 @@ impl Audit {
             segment_bytes: 64 << 20,
             rotate_every: Duration::from_secs(86_400),
             checkpoint_every: Duration::from_secs(60),
+            min_age: Duration::from_secs(90 * 86_400),
             copies: CheckpointCopies::default(),
         }
     }

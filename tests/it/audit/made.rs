@@ -42,9 +42,14 @@ pub fn request(seq: u64) -> String {
 
 impl Made {
     pub fn new() -> Made {
+        Made::with_key(7)
+    }
+
+    /// The same with another key of checkpoints.
+    pub fn with_key(seed: u8) -> Made {
         let made = Made {
             folder: tempfile::tempdir().unwrap(),
-            key: SigningKey::new(Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap()),
+            key: SigningKey::new(Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap()),
             schema: record::schema(),
             chain: Chain::START,
             segment: 1,
@@ -122,9 +127,16 @@ impl Made {
     }
 
     pub fn rotate(&mut self) {
+        self.rotate_with(json!({}));
+    }
+
+    /// The same, with further members of the note that begins the segment.
+    pub fn rotate_with(&mut self, mut members: Value) {
         self.checkpoint();
         self.segment = self.next();
-        self.put("note", json!({"note": "segment", "journal": JOURNAL}));
+        members["note"] = json!("segment");
+        members["journal"] = json!(JOURNAL);
+        self.put("note", members);
     }
 
     pub fn close(&mut self) {
@@ -218,6 +230,11 @@ impl Made {
         made
     }
 
+    /// The key of checkpoints, in PKCS#8 PEM.
+    pub fn pem(&self) -> String {
+        self.key.to_pem().unwrap()
+    }
+
     /// The key of checkpoints, as its own file, and the public one.
     pub fn keys(&self) -> PathBuf {
         let path = self.file("keys.json");
@@ -264,7 +281,7 @@ pub struct Said {
 }
 
 impl Said {
-    fn of(output: Output) -> Said {
+    pub fn of(output: Output) -> Said {
         Said {
             code: output.status.code().unwrap(),
             out: String::from_utf8(output.stdout).unwrap(),

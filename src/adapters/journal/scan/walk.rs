@@ -178,6 +178,9 @@ impl Seams {
         }
         if self.segment != segment {
             (self.segment, self.lines, self.unreadable) = (segment, 0, false);
+            if segments.get(segment).is_some_and(|segment| segment.apart) {
+                self.next = None;
+            }
         }
         let base = self.lines + 1;
         self.lines += edges.lines;

@@ -231,9 +231,10 @@ fn outcomes_are_kept_while_the_disk_is_full_and_those_beyond_the_bound_are_count
     writer.tick();
     assert_eq!(writer.trouble(), None);
     let lines = disk.lines();
-    // The opening and its checkpoint, the new segment's note, what was kept, and a note about the
-    // rest.
-    assert_eq!(lines.len(), 3 + KEPT + 1);
+    // The opening and its checkpoint, the new segment's note, what was kept, a note about the
+    // rest, and a checkpoint, since these are many.
+    assert_eq!(lines.len(), 3 + KEPT + 2);
+    assert_eq!(lines[KEPT + 4]["kind"], "checkpoint");
     assert_eq!(lines[3]["n"], "0");
     assert_eq!(lines[KEPT + 2]["n"], (KEPT - 1).to_string());
     let note = &lines[KEPT + 3];
