@@ -68,16 +68,19 @@ def panel(x, y, title, series, label, began, shown):
         at = top + inner_height * (1 - part)
         out.append(f'<path d="M{left} {at:.1f}h{inner_width}" stroke="#e8ebf0"/>')
         out.append(f'<text x="{left - 4}" y="{at + 3:.1f}" text-anchor="end" fill="#667">{short(most * part)}</text>')
-    at = x + 8
+    at, line = x + 8, 0
     for number, (name, values) in enumerate(lines[:8]):
         color = COLORS[number % len(COLORS)]
         points = " ".join(f"{left + t / until * inner_width:.1f},{top + inner_height * (1 - v / most):.1f}"
                           for t, v in values)
         out.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="1.4"/>')
-        line, column = divmod(number, 3)
-        where = (x + 8 + column * 102, y + HEIGHT - 24 + line * 11)
+        width = 10 + 6.2 * len(name[:24])
+        if at + width > x + WIDTH:
+            at, line = x + 8, line + 11
+        where = (at, y + HEIGHT - 24 + line)
+        at += width + 10
         out.append(f'<rect x="{where[0]}" y="{where[1] - 7}" width="7" height="7" fill="{color}"/>')
-        out.append(f'<text x="{where[0] + 10}" y="{where[1]}" fill="#334">{escape(name[:18])}</text>')
+        out.append(f'<text x="{where[0] + 10}" y="{where[1]}" fill="#334">{escape(name[:24])}</text>')
     return out
 
 
