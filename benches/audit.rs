@@ -16,10 +16,10 @@ use portcullis::audit::checkpoint::{public_keys, sign};
 use portcullis::audit::query::Query;
 use portcullis::audit::query::field::Fields;
 use portcullis::audit::record::{
-    Actors, Artifacts, Asked, Assurance, Attempt, Caller, Checkpoint, ClaimValue, Claims, Decision,
-    Delivery, Effect, Ended, Grant, Head, Id, Ids, Intent, Judged, Millis, Near, NoClaims, Outcome,
-    Proof, Reach, Record, Refusal, Request, Response, Sha256, Shadows, Skill, SkillSource, Source,
-    Stage, Surface, Text, Time, Timing,
+    Actors, Address, Artifacts, Asked, Assurance, Attempt, Caller, Checkpoint, ClaimValue, Claims,
+    Decision, Delivery, Effect, Ended, Grant, Head, Id, Ids, Intent, Judged, Millis, Near,
+    NoClaims, Outcome, Proof, Reach, Record, Refusal, Request, Response, Sha256, Shadows, Skill,
+    SkillSource, Source, Stage, Surface, Text, Time, Timing,
 };
 use portcullis::audit::redact::Fingerprint;
 use portcullis::audit::verify::Required;
@@ -131,7 +131,7 @@ fn write(dir: &Path, records: u64) -> SigningKey {
             request_id: &request_id,
             trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
             source: Source {
-                addr: SocketAddr::from(([192, 0, 2, (who % 250) as u8], 4711)),
+                addr: Address::Plain(SocketAddr::from(([192, 0, 2, (who % 250) as u8], 4711))),
                 listener: "public",
                 certificate: None,
             },

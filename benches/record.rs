@@ -6,9 +6,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use portcullis::a2a::{Binding, Operation, Version};
 use portcullis::audit::chain::Chain;
 use portcullis::audit::record::{
-    Actors, Asked, Assurance, Caller, ClaimValue, Claims, Decision, Effect, Grant, Head, Id, Ids,
-    Intent, NoClaims, Proof, Record, Request, Sha256, Shadows, Skill, SkillSource, Source, Surface,
-    Text, Time,
+    Actors, Address, Asked, Assurance, Caller, ClaimValue, Claims, Decision, Effect, Grant, Head,
+    Id, Ids, Intent, NoClaims, Proof, Record, Request, Sha256, Shadows, Skill, SkillSource, Source,
+    Surface, Text, Time,
 };
 use portcullis::audit::redact::Fingerprint;
 use std::hint::black_box;
@@ -38,7 +38,7 @@ fn bench(c: &mut Criterion) {
         request_id: "01JZZZZZZZZZZZZZZZZZZZZZZZ",
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
         source: Source {
-            addr: SocketAddr::from(([192, 0, 2, 1], 4711)),
+            addr: Address::Plain(SocketAddr::from(([192, 0, 2, 1], 4711))),
             listener: "public",
             certificate: None,
         },

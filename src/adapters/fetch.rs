@@ -1,6 +1,7 @@
 //! What the gateway fetches over HTTP for itself, and never for a caller.
 
 pub mod cards;
+pub mod collector;
 mod exchange;
 pub mod introspection;
 pub mod keys;

@@ -1,8 +1,8 @@
 //! Files of our own private keys: made on the first start, shared by replicas.
 
+use crate::audit::redact::hidden::HidingKey;
 use crate::identity::SigningKey;
 use crate::pipeline::ports::Random;
-use aws_lc_rs::hmac;
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -89,7 +89,7 @@ pub fn open_secret(
     path: &Path,
     make: bool,
     random: &dyn Random,
-) -> Result<hmac::Key, KeyFileError> {
+) -> Result<HidingKey, KeyFileError> {
     let fail = |why| KeyFileError {
         path: path.to_owned(),
         why,
@@ -98,7 +98,7 @@ pub fn open_secret(
         Ok(text) => {
             let bytes = STANDARD.decode(text.trim_ascii()).ok();
             let bytes = bytes.filter(|bytes| bytes.len() == SECRET);
-            let key = bytes.map(|bytes| hmac::Key::new(hmac::HMAC_SHA256, &bytes));
+            let key = bytes.map(|bytes| HidingKey::new(&bytes));
             return key.ok_or_else(|| fail(Why::NotASecret));
         }
         Err(error) if make && error.kind() == io::ErrorKind::NotFound => {}
@@ -109,7 +109,7 @@ pub fn open_secret(
     match write(path, &format!("{}\n", STANDARD.encode(bytes))) {
         Ok(()) => {
             tracing::info!(file = %path.display(), "a key was made");
-            Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
+            Ok(HidingKey::new(&bytes))
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             open_secret(path, false, random)
@@ -157,6 +157,7 @@ fn write(path: &Path, pem: &str) -> io::Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::audit::redact::hidden::Class;
 
     #[test]
     fn a_key_is_made_once_and_only_for_its_owner() {
@@ -183,7 +184,7 @@ mod tests {
     fn a_key_of_fingerprints_is_made_once_and_anything_else_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("fingerprint.key");
-        let tag = |key: &hmac::Key| hmac::sign(key, b"m").as_ref().to_vec();
+        let tag = |key: &HidingKey| key.hide(Class::Id, "m");
         assert!(open_secret(&path, false, &Fixed).is_err());
         let made = open_secret(&path, true, &Fixed).unwrap();
         let again = open_secret(&path, false, &Fixed).unwrap();

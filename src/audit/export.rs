@@ -7,7 +7,7 @@ pub mod ocsf;
 use serde_json::Value;
 
 /// A member of a record, by its path with dots.
-fn at<'v>(record: &'v Value, path: &str) -> Option<&'v Value> {
+pub(super) fn at<'v>(record: &'v Value, path: &str) -> Option<&'v Value> {
     let mut names = path.split('.');
     names.try_fold(record, |value, name| value.get(name))
 }

@@ -10,6 +10,7 @@ pub mod chain;
 pub mod checkpoint;
 pub mod export;
 pub mod fields;
+pub mod otlp;
 pub mod pruned;
 pub mod query;
 pub mod reconcile;

@@ -241,14 +241,24 @@ impl From<Delivery> for Reach {
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Source<'a> {
-    /// The peer's address and port.
+    /// The peer's address and port; where addresses are hidden, a token or a network.
     #[schemars(with = "String")]
-    pub addr: SocketAddr,
+    pub addr: Address<'a>,
     /// The listener's configured name.
     pub listener: &'a str,
     /// SHA-256 of the DER of the client certificate of the connection, when it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Sha256>,
+}
+
+/// Where a request came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Address<'a> {
+    /// This address and port.
+    Plain(SocketAddr),
+    /// What stands for it.
+    Hidden(&'a str),
 }
 
 /// A verified caller.

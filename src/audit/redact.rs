@@ -1,5 +1,7 @@
 //! Taming untrusted text, and values that must never be printed (token-acceptance LG-1, LG-2, LG-4).
 
+pub mod hidden;
+
 use aws_lc_rs::hmac;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};

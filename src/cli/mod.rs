@@ -23,6 +23,7 @@ mod sarif;
 mod schema;
 mod scratch;
 pub mod server;
+pub mod shipping;
 mod token;
 pub mod upkeep;
 

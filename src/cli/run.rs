@@ -3,10 +3,14 @@
 use super::exit;
 use super::log::{self, LogForm};
 use super::server::{Outside, Server, Sockets, StartError};
+use super::shipping::{Pace, Shipping};
 use crate::config::watch::{Reloader, SETTLE};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How long the last records may take to be shipped.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// How to run.
 #[derive(clap::Args)]
@@ -56,6 +60,7 @@ pub(super) fn run(arguments: Arguments) -> u8 {
         let (outside, journal) = Outside::system(&loaded.snapshot)?;
         let server = Server::start(loaded, Some(reloader), sockets, outside)?;
         tracing::info!(public = ?server.public, admin = %server.admin, "the gate stands");
+        let shipping = Shipping::start(server.gate.clone(), Pace::default());
         signals.wait_for_stop(&server).await;
         tracing::info!("stopping: no new requests, those under way are finished");
         let drained = server.stop(grace).await;
@@ -63,6 +68,8 @@ pub(super) fn run(arguments: Arguments) -> u8 {
             tracing::warn!("some requests were cut off at the end of the grace period");
         }
         let _ = tokio::task::spawn_blocking(move || journal.close()).await;
+        // The journal's last record is a checkpoint: it should be kept elsewhere too.
+        shipping.finish(LAST_WORDS).await;
         Ok::<(), StartError>(())
     });
     match ended {

@@ -3,6 +3,7 @@
 use super::capture::Capture;
 use super::document;
 use super::snapshot::{Audit, CheckpointCopies, Durability};
+use crate::audit::redact::hidden::{Addresses, Redact};
 use crate::source::{Value, codes};
 use std::time::Duration;
 
@@ -50,6 +51,23 @@ pub(super) fn read<'w, 'd>(
         );
     }
     Some((audit, journal))
+}
+
+/// What records hide.
+pub(super) fn redact(value: &Value<'_, '_>) -> Redact {
+    let fields = value.fields(&document::AUDIT).and_then(|f| f.get("redact"));
+    let Some(fields) = fields.and_then(|v| v.fields(&document::REDACT)) else {
+        return Redact::default();
+    };
+    let hidden = |name| fields.get(name).and_then(|v| v.word(&[("hmac", true)]));
+    let addresses = fields
+        .get("addresses")
+        .and_then(|v| v.word(&[("hmac", Addresses::Hidden), ("prefix", Addresses::Prefix)]));
+    Redact {
+        subjects: hidden("subjects").unwrap_or(false),
+        ids: hidden("ids").unwrap_or(false),
+        addresses: addresses.unwrap_or_default(),
+    }
 }
 
 fn copies(value: &Value<'_, '_>, capture: &Capture) -> CheckpointCopies {

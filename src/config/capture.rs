@@ -137,7 +137,8 @@ impl Capture {
         }
         let secrets = elements(document.root.get("agents"))
             .filter_map(identity_secret)
-            .chain(elements(document.root.get("issuers")).filter_map(client_secret));
+            .chain(elements(document.root.get("issuers")).filter_map(client_secret))
+            .chain(otlp_headers(&document.root));
         let (mut variables, mut files) = (Vec::new(), Vec::new());
         for secret in secrets {
             let named = text(secret);
@@ -238,6 +239,16 @@ fn add_framed(context: &mut Context, bytes: &[u8]) {
 /// The secret by which an issuer knows us.
 fn client_secret(issuer: &Node) -> Option<&Node> {
     issuer.get("introspection")?.get("client_secret")
+}
+
+/// What a collector knows us by.
+fn otlp_headers(root: &Node) -> impl Iterator<Item = &Node> {
+    let otlp = root.get("telemetry").and_then(|t| t.get("otlp"));
+    let entries = match otlp.and_then(|otlp| otlp.get("headers")).map(|h| &h.kind) {
+        Some(Kind::Map(entries)) => entries.iter(),
+        _ => [].iter(),
+    };
+    entries.map(|(_, secret)| secret)
 }
 
 fn elements(node: Option<&Node>) -> impl Iterator<Item = &Node> {

@@ -19,12 +19,24 @@ pub(super) fn signing_keys(value: &Value<'_, '_>, capture: &Capture) -> SigningK
         let key = fields.get(name)?;
         key.fields(&document::OWN_KEY)?.get("file").and_then(path)
     };
+    // Of a list, the first is in force.
+    let mut fingerprints = match fields.get("fingerprint") {
+        Some(list) if matches!(list.node.kind, Kind::Seq(_)) => {
+            let each = list.list().unwrap_or_default().into_iter();
+            let file =
+                |key: Value<'_, '_>| key.fields(&document::OWN_KEY)?.get("file").and_then(path);
+            each.filter_map(file).collect()
+        }
+        Some(_) | None => Vec::from_iter(file("fingerprint")),
+    }
+    .into_iter();
     let keys = SigningKeys {
         dir: fields.get("dir").and_then(path),
         card: file("card"),
         assertion: file("assertion"),
         checkpoint: file("checkpoint"),
-        fingerprint: file("fingerprint"),
+        fingerprint: fingerprints.next(),
+        older_fingerprints: fingerprints.collect(),
     };
     let named = [
         ("cards", &keys.card),

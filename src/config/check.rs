@@ -8,7 +8,9 @@ use super::document;
 use super::policies::PolicyFiles;
 use super::route::Routes;
 use super::snapshot::{Admin, Audit, Listener, Ownership, SigningKeys, Snapshot};
-use super::{agents, audit, cards, issuers, listeners, ownership, policies, revocation, secrets};
+use super::{
+    agents, audit, cards, issuers, listeners, ownership, policies, revocation, secrets, telemetry,
+};
 use crate::source::tree::clip;
 use crate::source::{Kind, Problems, Value, Walker, codes};
 use std::collections::HashMap;
@@ -180,6 +182,8 @@ impl Reader<'_> {
         if self.running.is_some_and(state) {
             restart(place.as_ref().unwrap_or(root), "the file of revocations");
         }
+        let shipped = fields.get("telemetry");
+        let telemetry = shipped.map(|v| telemetry::read(&v, self.capture));
         let audit = fields.get("audit").and_then(|v| self.audit(&v));
         if let (Some(running), Some(value)) = (self.running, fields.get("listeners"))
             && !listeners
@@ -210,6 +214,11 @@ impl Reader<'_> {
             ownership,
             audit,
             keys,
+            telemetry: telemetry.unwrap_or_default(),
+            redact: fields
+                .get("audit")
+                .map(|v| audit::redact(&v))
+                .unwrap_or_default(),
         };
         (Some(snapshot), policies, of_denylists)
     }

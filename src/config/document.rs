@@ -6,6 +6,7 @@
 mod agent;
 mod issuer;
 mod revocation;
+mod telemetry;
 mod transport;
 
 pub use agent::{
@@ -13,6 +14,7 @@ pub use agent::{
 };
 pub use issuer::{CLAIM, DPOP, GRANT, INTROSPECTION, ISSUER, KEYS};
 pub use revocation::{DENIAL, DENYLIST, REVOCATION};
+pub use telemetry::{OTLP, TELEMETRY};
 pub use transport::{
     BACKEND, BACKEND_TLS, CERTIFICATE, CLIENT_CA, CORS, IDENTITY, IDENTITY_HEADER, LISTENER,
     LISTENER_TLS,
@@ -74,17 +76,16 @@ pub static GATEWAY: Fields = Fields {
             Shape::Object(&AUDIT),
             "the journal of what reached which agent",
         ),
-    ],
-    later: &[
-        (
+        optional(
             "telemetry",
-            "remove it; metrics are at `/metrics` of the admin listener",
-        ),
-        (
-            "limits",
-            "remove it; body size and timeouts are under `agents[].limits`",
+            Shape::Object(&TELEMETRY),
+            "where records are shipped to besides; metrics are at `/metrics` of the admin listener",
         ),
     ],
+    later: &[(
+        "limits",
+        "remove it; body size and timeouts are under `agents[].limits`",
+    )],
 };
 
 /// `admin`.
@@ -198,8 +199,11 @@ pub static SIGNING_KEYS: Fields = Fields {
         ),
         optional(
             "fingerprint",
-            Shape::Object(&OWN_KEY),
-            "the key of the fingerprints of tokens in records: 32 random bytes in base64; it must be there; default, without `dir`: `fingerprint.key` beside the journal, made on the first start",
+            Shape::Either(&[
+                Shape::Object(&OWN_KEY),
+                Shape::List(&Shape::Object(&OWN_KEY)),
+            ]),
+            "the key of the fingerprints of tokens in records, and of what they hide: 32 random bytes in base64; it must be there; of a list the first writes, and the others are known to `audit hash`; default, without `dir`: `fingerprint.key` beside the journal, made on the first start",
         ),
     ],
     later: &[(
@@ -212,15 +216,46 @@ pub static SIGNING_KEYS: Fields = Fields {
 pub static AUDIT: Fields = Fields {
     title: "audit",
     doc: "The record of what happened.",
-    fields: &[required(
-        "journal",
-        Shape::Object(&JOURNAL),
-        "where and how it is written",
-    )],
-    later: &[
-        ("sinks", "remove it; read the journal's segments"),
-        ("export", "remove it; read the journal's segments"),
+    fields: &[
+        required(
+            "journal",
+            Shape::Object(&JOURNAL),
+            "where and how it is written",
+        ),
+        optional(
+            "redact",
+            Shape::Object(&REDACT),
+            "what records show as tokens instead of as it is; default: nothing",
+        ),
     ],
+    later: &[
+        ("sinks", "remove it; `telemetry.otlp` ships records"),
+        ("export", "remove it; run `portcullis audit export`"),
+    ],
+};
+
+/// `audit.redact`.
+pub static REDACT: Fields = Fields {
+    title: "redact",
+    doc: "What records show as tokens under the key of fingerprints, so that they can be joined and not read.",
+    fields: &[
+        optional(
+            "subjects",
+            Shape::Word(&["hmac"]),
+            "subjects, clients and actors, also where they are values of claims",
+        ),
+        optional(
+            "ids",
+            Shape::Word(&["hmac"]),
+            "ids of messages, tasks, contexts, artifacts and push configurations; paths end before them",
+        ),
+        optional(
+            "addresses",
+            Shape::Word(&["hmac", "prefix"]),
+            "addresses of callers; `prefix` leaves the network: /24, or /56 of IPv6",
+        ),
+    ],
+    later: &[],
 };
 
 /// `audit.journal`.

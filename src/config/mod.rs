@@ -28,6 +28,7 @@ pub mod schema;
 mod secrets;
 pub mod skills;
 pub mod snapshot;
+pub mod telemetry;
 mod tenants;
 mod tls;
 pub mod watch;

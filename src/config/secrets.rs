@@ -22,6 +22,7 @@ pub(super) fn variable(text: &str) -> Option<&str> {
 pub(super) fn is_secret(path: &str) -> bool {
     path.starts_with("agents[") && path.ends_with(".backend.identity.header.value")
         || path.starts_with("issuers[") && path.ends_with(".introspection.client_secret")
+        || path.starts_with("telemetry.otlp.headers")
 }
 
 /// A secret that stands in the file itself, which is an error, is not shown beside any other.
@@ -138,5 +139,7 @@ mod tests {
         assert!(!is_secret("agents[0].backend.url"));
         assert!(is_secret("issuers[0].introspection.client_secret"));
         assert!(!is_secret("issuers[0].introspection.client_id"));
+        assert!(is_secret("telemetry.otlp.headers.X-Api-Key"));
+        assert!(!is_secret("telemetry.otlp.endpoint"));
     }
 }

@@ -8,8 +8,10 @@ pub use own::{Audit, CheckpointCopies, Durability, SigningKeys, SourceRole, Sour
 
 pub use super::backend_identity::{BackendIdentity, Credential};
 use super::route::Routes;
+use super::telemetry::Telemetry;
 use crate::a2a::skill_rules::SkillRules;
 use crate::audit::redact::Secret;
+use crate::audit::redact::hidden::Redact;
 use crate::identity::Denial;
 use crate::identity::issuer::{Algorithm, IssuerConfig};
 use crate::identity::keys::KeySet;
@@ -55,6 +57,10 @@ pub struct Snapshot {
     pub audit: Audit,
     /// Where our own private keys are.
     pub keys: SigningKeys,
+    /// Where records are shipped to.
+    pub telemetry: Telemetry,
+    /// What records hide.
+    pub redact: Redact,
 }
 
 /// Whose signature an agent's card has.

@@ -5,6 +5,7 @@ use super::gate::{Gate, Live};
 use super::introspection::introspected;
 use super::locate::Knock;
 use super::ports::Owner;
+use super::recorder::HiddenCaller;
 use super::rejection::{Challenge, Rejection};
 use super::token_cache::TokenKey;
 use crate::a2a::Fault;
@@ -15,7 +16,7 @@ use crate::identity::{Answer, Principal, Refused, TokenFault, accept, still_good
 use crate::policy::{Asked, AskedSkill, Memo, Question};
 use http::HeaderMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// `Retry-After` while an issuer's keys are not there, in seconds.
 const RETRY_AFTER: u32 = 5;
@@ -33,6 +34,9 @@ pub struct Verified {
     pub owner: Owner,
     /// What rules were found to say about the token, under the generation that it is kept with.
     pub memo: Arc<Memo>,
+    /// The caller as records show it where they hide who it is, once one was written; under the
+    /// generation that it is kept with.
+    pub hidden: Arc<OnceLock<HiddenCaller>>,
 }
 
 impl Verified {
@@ -202,9 +206,10 @@ async fn verify(
     }
     let signing_input = token.rsplit_once('.').map_or(token, |(input, _)| input);
     let verified = Arc::new(Verified {
-        fingerprint: Fingerprint::of(&gate.fingerprints, signing_input.as_bytes()),
+        fingerprint: Fingerprint::of(gate.fingerprints.key(), signing_input.as_bytes()),
         owner: owner(&principal),
         memo: Arc::default(),
+        hidden: Arc::default(),
         principal,
     });
     live.tokens.insert(key, Arc::clone(&verified), uptime);

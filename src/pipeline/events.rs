@@ -74,10 +74,14 @@ impl Gate {
 
     /// Records what an operator did by the admin API.
     pub fn record_admin(&self, what: &str) {
+        self.record_note(NoteTopic::Admin, what);
+    }
+
+    pub(super) fn record_note(&self, topic: NoteTopic, what: &str) {
         let live = self.live();
         self.note(Record::Note(Note {
             detail: Some(Text(what)),
-            ..Note::about(self.head(&live), NoteTopic::Admin)
+            ..Note::about(self.head(&live), topic)
         }));
     }
 

@@ -14,11 +14,11 @@ use super::proofs::SeenProofs;
 use super::revocations::{Added, Revocations};
 use super::strangers::Strangers;
 use super::token_cache::TokenCache;
+use crate::audit::redact::hidden::HidingKey;
 use crate::config::snapshot::Snapshot;
 use crate::identity::{Issuers, KeySource, Principal};
 use crate::source::Problem;
 use arc_swap::ArcSwap;
-use aws_lc_rs::hmac;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -121,8 +121,8 @@ pub struct Gate {
     pub started: UnixMillis,
     /// This process in records.
     pub instance: Box<str>,
-    /// The key of token fingerprints (LG-2).
-    pub fingerprints: hmac::Key,
+    /// The key of token fingerprints (LG-2), and of what records hide.
+    pub fingerprints: HidingKey,
     /// Seals the page tokens of lists; of this process, so they are lost with it.
     pub page_tokens: PageTokens,
     /// Who had tokens verified that were not accepted.
@@ -200,7 +200,7 @@ impl Gate {
         let fingerprints = fingerprints.unwrap_or_else(|| {
             let mut secret = [0; 32];
             random.fill(&mut secret);
-            hmac::Key::new(hmac::HMAC_SHA256, &secret)
+            HidingKey::new(&secret)
         });
         Gate {
             page_tokens: PageTokens::new(&*random),

@@ -5,6 +5,7 @@
 //! its handles are resolved once per agent and kept in [`AgentMetrics`].
 
 mod agent;
+mod export;
 mod issuer_keys;
 mod journal;
 mod phase;
@@ -43,6 +44,7 @@ pub struct Metrics {
     policy: policy::PolicyFamily,
     keys: issuer_keys::KeyFamilies,
     rules: rules::RuleFamilies,
+    export: export::ExportFamilies,
     denylist: IntGaugeVec,
     auth_failures: IntCounterVec,
     journal_records: Handles<1, IntCounter>,
@@ -94,6 +96,7 @@ impl Metrics {
             policy: policy::PolicyFamily::new(r)?,
             keys: issuer_keys::KeyFamilies::new(r)?,
             rules: rules::RuleFamilies::new(r)?,
+            export: export::ExportFamilies::new(r)?,
             denylist: register(
                 r,
                 IntGaugeVec::new(

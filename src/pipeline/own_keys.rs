@@ -2,9 +2,9 @@
 
 use crate::a2a::card::rewrite::strong_etag;
 use crate::a2a::card::serve::Document;
+use crate::audit::redact::hidden::HidingKey;
 use crate::identity::SigningKey;
 use crate::identity::assertion::Asserter;
-use aws_lc_rs::hmac;
 use std::sync::Arc;
 
 /// The keys of one gateway; replicas share them.
@@ -17,7 +17,7 @@ pub struct OwnKeys {
     /// The public parts as a JWKS.
     pub document: Document,
     /// The key of token fingerprints (LG-2); `None`: one of this process.
-    pub fingerprints: Option<hmac::Key>,
+    pub fingerprints: Option<HidingKey>,
 }
 
 /// The keys with which a journal is written; they are there before it is opened.
@@ -25,8 +25,8 @@ pub struct OwnKeys {
 pub struct JournalKeys {
     /// Signs checkpoints.
     pub checkpoint: Option<Arc<SigningKey>>,
-    /// The key of token fingerprints.
-    pub fingerprints: Option<hmac::Key>,
+    /// The key of token fingerprints, and of what records hide.
+    pub fingerprints: Option<HidingKey>,
 }
 
 impl OwnKeys {

@@ -3,6 +3,11 @@
 //! A refusal, an intent before anything is sent, an outcome at the end. If the request's future is
 //! dropped, or panics, the destructor writes what is known.
 
+mod asked;
+mod hidden;
+
+pub use hidden::HiddenCaller;
+
 use super::authenticate::Verified;
 use super::metrics::{AgentMetrics, Phase};
 use super::observe::ReplyNote;
@@ -10,18 +15,15 @@ use super::ports::{JournalError, RecordBody, Recorded, UnixMillis};
 use super::request_id::RequestId;
 use super::skill::Skill;
 use super::trace::{Parent, Trace};
-use super::used_claims::UsedClaims;
 use super::{Attempts, Gate, Live, Rejection};
 use crate::a2a::{Call, Fault};
 use crate::audit::record::{
-    Actors, Artifacts, Asked, Caller, Claims, Decision as DecisionRecord, Delivery,
-    Effect as EffectRecord, Ended, Forwarded, Grant as GrantRecord, Head, Id, Ids, Intent, Millis,
-    NoClaims, Outcome, Reach, Reached, Record, Refusal, Request, Response, Sha256,
-    Skill as SkillRecord, Source, Surface, Text, Time, Timing,
+    Artifacts, Delivery, Effect as EffectRecord, Ended, Head, Id, Ids, Intent, Millis, Outcome,
+    Reach, Reached, Record, Refusal, Response, Surface, Time, Timing,
 };
 use crate::config::snapshot::{Agent, Listener};
-use crate::identity::issuer::Grant;
 use crate::policy::Decision;
+use hidden::HiddenReply;
 use http::Method;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -147,8 +149,8 @@ impl Recorder {
     /// Writes the intent and waits until it is as durable as configured (I-2).
     pub async fn intend(&mut self) -> Result<Recorded, JournalError> {
         let members = {
-            let claims = self.claims();
-            let asked = self.asked("allowed", &claims);
+            let (claims, hidden) = (self.claims(), self.hidden());
+            let asked = self.asked("allowed", &claims, &hidden);
             Record::Intent(Intent {
                 head: self.head(),
                 asked,
@@ -184,10 +186,10 @@ impl Recorder {
         if self.verified.is_none() && !self.is_singled_out(rejection.code) {
             return;
         }
-        let claims = self.claims();
+        let (claims, hidden) = (self.claims(), self.hidden());
         let record = Record::Refusal(Refusal {
             head: self.head(),
-            asked: self.asked(rejection.code, &claims),
+            asked: self.asked(rejection.code, &claims, &hidden),
             http_status: status,
             fault: rejection.fault.entry().public_reason,
             token_reason: rejection.token_rule,
@@ -229,13 +231,33 @@ impl Recorder {
             _ => Delivery::ResponsePartial,
         };
         self.count_forwarded(delivery);
-        let record = Record::Outcome(self.outcome(intent, delivery, ended));
+        let hidden = self.hidden_reply();
+        let outcome = self.outcome(intent, delivery, ended, hidden.as_ref());
+        let record = Record::Outcome(outcome);
         self.gate.metrics.journal_record("outcome");
         self.gate.journal.queue(RecordBody(record.members()));
     }
 
-    fn outcome(&self, intent: u64, delivery: Delivery, ended: Ended) -> Outcome<'_> {
+    fn outcome<'s>(
+        &'s self,
+        intent: u64,
+        delivery: Delivery,
+        ended: Ended,
+        hidden: Option<&'s HiddenReply>,
+    ) -> Outcome<'s> {
         let reply = &self.reply;
+        let (task_id, context_id, artifacts) = match hidden {
+            Some(hidden) => (
+                hidden.task.as_deref(),
+                hidden.context.as_deref(),
+                &hidden.artifacts,
+            ),
+            None => (
+                reply.task_id.as_deref(),
+                reply.context_id.as_deref(),
+                &reply.artifacts,
+            ),
+        };
         Outcome {
             head: Head {
                 time: Time(self.gate.clock.now()),
@@ -260,9 +282,9 @@ impl Recorder {
                 malformed: reply.malformed,
                 ended_by_close: reply.ended_by_close,
             }),
-            task_id: reply.task_id.as_deref().map(Id),
-            context_id: reply.context_id.as_deref().map(Id),
-            artifacts: Artifacts(&reply.artifacts),
+            task_id: task_id.map(Id),
+            context_id: context_id.map(Id),
+            artifacts: Artifacts(artifacts),
             ended,
             ms: Timing {
                 total: Millis(self.elapsed()),
@@ -320,85 +342,6 @@ impl Recorder {
             generation: self.live.snapshot.generation,
             policy_digest: &self.live.snapshot.digest,
         }
-    }
-
-    fn asked<'s>(&'s self, code: &'static str, claims: &'s UsedClaims<'s>) -> Asked<'s> {
-        let call = self.call.as_ref();
-        Asked {
-            request_id: self.request_id.as_str(),
-            trace_id: self.trace.id(),
-            source: Source {
-                addr: self.source,
-                listener: &self.listener.name,
-                certificate: self.certificate.map(Sha256),
-            },
-            caller: self.caller(claims),
-            agent: self.agent.as_ref().map(|a| &*a.name),
-            surface: self.surface,
-            binding: call.map(|c| c.dialect.binding),
-            version: call.map(|c| c.dialect.version),
-            operation: call.map(|c| c.operation),
-            tenant: self.tenant.as_deref().map(Id),
-            skill: self.skill(),
-            message_id: call.and_then(|c| c.message_id.as_deref()).map(Id),
-            task_id: call.and_then(|c| c.task_id.as_deref()).map(Id),
-            context_id: call.and_then(|c| c.context_id.as_deref()).map(Id),
-            reference_task_ids: call.map_or(Ids::default(), |c| Ids(&c.reference_task_ids)),
-            extensions: call.map_or(Ids::default(), |c| Ids(&c.extensions)),
-            declared_extensions: Ids(&self.extensions),
-            push_config_id: call.and_then(|c| c.push_config_id.as_deref()).map(Id),
-            webhook_hosts: Ids(&self.webhook_hosts),
-            decision: self.decided(code),
-            request: Request {
-                method: Text(named(&self.method)),
-                path: self.path.as_deref().map(Id),
-                bytes: self.body_bytes,
-                sha256: self.body_sha256.map(Sha256),
-                forwarded: self.forwarded.map(|(bytes, hash)| Forwarded {
-                    bytes,
-                    sha256: Sha256(hash),
-                }),
-            },
-        }
-    }
-
-    fn decided(&self, code: &'static str) -> DecisionRecord<'_> {
-        let decision = self.decision.as_ref();
-        decision.map_or(DecisionRecord::refusal(code), DecisionRecord::of)
-    }
-
-    fn caller<'s>(&'s self, claims: &'s UsedClaims<'s>) -> Option<Caller<'s>> {
-        let verified = self.verified.as_ref()?;
-        let principal = &verified.principal;
-        Some(Caller {
-            issuer: &principal.issuer,
-            subject: Id(&principal.subject),
-            client: principal.client.as_deref().map(Id),
-            actors: Actors(&principal.actors),
-            fingerprint: verified.fingerprint,
-            grant: match principal.grant {
-                None => GrantRecord::None,
-                Some(Grant::Agent) => GrantRecord::Agent,
-                Some(Grant::Full) => GrantRecord::Full,
-            },
-            proof: principal.confirmation.kind().into(),
-            scopes: Ids(&principal.scopes),
-            claims: Claims(&claims.values),
-            no_claims: NoClaims(&claims.without),
-        })
-    }
-
-    fn claims(&self) -> UsedClaims<'_> {
-        let snapshot = &self.live.snapshot;
-        UsedClaims::of(snapshot, self.verified.as_deref(), self.agent.as_deref())
-    }
-
-    fn skill(&self) -> Option<SkillRecord<'_>> {
-        self.skill.as_ref().map(|skill| SkillRecord {
-            id: skill.id.as_deref().map(Text),
-            source: skill.source,
-            assurance: skill.assurance,
-        })
     }
 
     /// The metric handles of the agent that the path leads to.

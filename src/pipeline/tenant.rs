@@ -65,6 +65,7 @@ pub fn scoped(agent: &Agent, verified: Arc<Verified>) -> Arc<Verified> {
         principal: verified.principal.clone(),
         fingerprint: verified.fingerprint,
         memo: Arc::clone(&verified.memo),
+        hidden: Arc::clone(&verified.hidden),
     })
 }
 

@@ -1,6 +1,7 @@
 //! What a record says about a caller's claims: those that the agent's rules look at, and no others.
 
 use super::authenticate::Verified;
+use super::recorder::HiddenCaller;
 use crate::audit::record::{ClaimValue, Id, Ids};
 use crate::config::snapshot::{Agent, Snapshot};
 use crate::identity::{self, ClaimState};
@@ -21,6 +22,7 @@ impl<'s> UsedClaims<'s> {
         snapshot: &'s Snapshot,
         verified: Option<&'s Verified>,
         agent: Option<&Agent>,
+        hidden: Option<&'s HiddenCaller>,
     ) -> UsedClaims<'s> {
         let mut used = UsedClaims::default();
         let (Some(verified), Some(agent)) = (verified, agent) else {
@@ -36,13 +38,9 @@ impl<'s> UsedClaims<'s> {
                 continue;
             };
             let name = &*declared.name;
+            let hidden = hidden.and_then(|hidden| hidden.claims.get(at)?.as_ref());
             let value = match state {
-                ClaimState::Value(identity::ClaimValue::String(text)) => ClaimValue::Text(Id(text)),
-                ClaimState::Value(identity::ClaimValue::Number(n)) => ClaimValue::Number(*n),
-                ClaimState::Value(identity::ClaimValue::Boolean(b)) => ClaimValue::Boolean(*b),
-                ClaimState::Value(identity::ClaimValue::Strings(all)) => {
-                    ClaimValue::Texts(Ids(all))
-                }
+                ClaimState::Value(value) => shown(hidden.unwrap_or(value)),
                 ClaimState::Missing => {
                     used.without.push((name, "missing"));
                     continue;
@@ -59,5 +57,14 @@ impl<'s> UsedClaims<'s> {
             used.values.push((name, value));
         }
         used
+    }
+}
+
+fn shown(value: &identity::ClaimValue) -> ClaimValue<'_> {
+    match value {
+        identity::ClaimValue::String(text) => ClaimValue::Text(Id(text)),
+        identity::ClaimValue::Number(number) => ClaimValue::Number(*number),
+        identity::ClaimValue::Boolean(flag) => ClaimValue::Boolean(*flag),
+        identity::ClaimValue::Strings(all) => ClaimValue::Texts(Ids(all)),
     }
 }

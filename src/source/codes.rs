@@ -128,6 +128,8 @@ codes! {
     SECRET_EXPOSED = "PC051";
     /// An agent that could not tell that it is us.
     BACKEND_IDENTITY = "PC052";
+    /// A collector that would not understand what it is sent.
+    TELEMETRY = "PC053";
     /// Two issuer entries for one `issuer` (IS-3).
     DUPLICATE_ISSUER = "PC060";
     /// A claim name that policies already know.

@@ -7,9 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
+mod collector;
 mod export;
 mod fields;
+mod keys;
+mod otlp;
 mod reconcile;
+mod shipped;
 
 /// The time of the first record, and the id of the journal.
 const TIME: u64 = 1_798_675_199_007;

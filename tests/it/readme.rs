@@ -3,7 +3,7 @@
 //! Marks in the info strings of its blocks: `sh run` is executed (`sh run jq` where `jq` is there),
 //! all of them in order in one shell and an empty folder; `text output` holds lines that the block
 //! before it must print, `…` standing for anything; `yaml NAME.yaml` is a file of that folder;
-//! `yaml policy` must load as a policy beside it; `text demo` is the table of `portcullis demo --once`.
+//! `yaml policy` must load as a policy beside it, and `yaml part` as a part of it; `text demo` is the table of `portcullis demo --once`.
 
 mod running;
 
@@ -131,7 +131,7 @@ fn every_code_and_metric_and_reason_is_the_programs() {
         }
     }
     assert!(found > 1);
-    let metrics = sources("src/pipeline");
+    let metrics = sources("src/pipeline") + &sources("src/cli/audit");
     let named: Vec<&str> = spans(&text)
         .into_iter()
         .filter_map(|s| s.strip_prefix("portcullis_"))

@@ -362,6 +362,26 @@ pub fn journal_id(dir: &Path) -> io::Result<Option<Box<str>>> {
     Ok(None)
 }
 
+/// The sequence number of the last whole record, where there is one.
+///
+/// # Errors
+/// The folder or its newest segment cannot be read.
+pub fn newest(dir: &Path) -> io::Result<Option<u64>> {
+    for name in segments(dir)?.iter().rev() {
+        let mut file = File::open(dir.join(&**name))?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(BUFFER as u64)))?;
+        let mut end = Vec::new();
+        file.take(BUFFER as u64).read_to_end(&mut end)?;
+        // What follows the last line feed is still being written.
+        let lines = end.split(|byte| *byte == b'\n').rev().skip(1);
+        if let Some(found) = lines.filter_map(chain::sequence).next() {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
 fn sha256(line: &[u8]) -> String {
     let digest = digest(&SHA256, line);
     digest.as_ref().iter().fold(String::new(), |mut out, byte| {

@@ -57,8 +57,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// Takes a record; an event where it ends a call.
-    pub fn take(&mut self, record: &Value) -> Option<Value> {
+    /// Takes a record; a call where it ends one.
+    pub fn take(&mut self, record: &Value) -> Option<Call> {
         let number = record.get("seq").and_then(Value::as_u64)?;
         match record.get("kind").and_then(Value::as_str)? {
             "intent" => {
@@ -84,9 +84,12 @@ impl Events {
                     // What the reply named stays.
                     members.entry(name).or_insert(value);
                 }
-                Some(event(&call, started.as_ref()))
+                Some(Call { call, started })
             }
-            "refusal" => Some(event(record, None)),
+            "refusal" => Some(Call {
+                call: record.clone(),
+                started: None,
+            }),
             _ => None,
         }
     }
@@ -95,6 +98,21 @@ impl Events {
     /// to go on later.
     pub fn oldest_open(&self) -> Option<u64> {
         self.open.keys().next().copied()
+    }
+}
+
+/// A call: a refusal's record, or an outcome's with what its intent said.
+#[derive(Debug, PartialEq)]
+pub struct Call {
+    /// All that is known of it, as one record.
+    pub call: Value,
+    started: Option<Value>,
+}
+
+impl Call {
+    /// As an event.
+    pub fn event(&self) -> Value {
+        event(&self.call, self.started.as_ref())
     }
 }
 

@@ -307,5 +307,7 @@ labels! {
         Keys = "keys",
         /// An operator gave an order by the admin API; says which, and who.
         Admin = "admin",
+        /// Records do not get to where they are shipped; or they do again.
+        Export = "export",
     }
 }

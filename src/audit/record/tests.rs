@@ -30,7 +30,7 @@ fn asked<'a>(
         request_id: "01JZZZZZZZZZZZZZZZZZZZZZZZ",
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
         source: Source {
-            addr: "192.0.2.1:4711".parse().unwrap(),
+            addr: Address::Plain("192.0.2.1:4711".parse().unwrap()),
             listener: "public",
             certificate: Some(Sha256([0xcd; 32])),
         },

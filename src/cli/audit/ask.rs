@@ -61,6 +61,11 @@ impl Ask {
         })
     }
 
+    /// Whether there is no condition but time.
+    pub(super) fn is_plain(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
     /// The query.
     ///
     /// # Errors

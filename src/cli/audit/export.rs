@@ -1,11 +1,15 @@
 //! `portcullis audit export`: records for other systems, each run going on where the last one ended.
 
+use super::ask::Ask;
 use super::from::From;
-use super::reconcile::{replace, time};
+use super::reconcile::replace;
 use crate::adapters::journal::lines::{Lines, Next, Position, ResumeError, journal_id};
 use crate::adapters::journal::read::Fault;
 use crate::audit::export::{csv, ocsf};
+use crate::audit::query::field::Fields;
+use crate::audit::query::{Query, Truth};
 use crate::audit::reconcile::log::moment;
+use crate::audit::record::Time;
 use crate::cli::exit;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -19,6 +23,9 @@ use std::path::{Path, PathBuf};
 const EVERY: u64 = 100_000;
 
 /// What to export, and in which form.
+///
+/// Conditions look at each record by itself, so one on the caller finds intents and refusals and no
+/// outcomes; in OCSF they look at the call.
 ///
 /// With `--position`, what was exported is remembered and only what is new is written: each record
 /// at least once, and once only unless an export is interrupted.
@@ -38,12 +45,8 @@ pub(super) struct Arguments {
     /// The file that remembers what was exported; made by the first run
     #[arg(long, value_name = "FILE")]
     position: Option<PathBuf>,
-    /// Only records of this time (UTC) or later: `2026-05-31` or `2026-05-31T12:00:00Z`
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    since: Option<u64>,
-    /// Only records before this time
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    until: Option<u64>,
+    #[command(flatten)]
+    ask: Ask,
     /// Print what was done as JSON; needs `--out`
     #[arg(long, requires = "out")]
     json: bool,
@@ -83,6 +86,8 @@ struct Done {
     missing: u64,
     /// Places with something else than a record.
     faults: u64,
+    /// Records that do not say whether they meet the conditions, and were left out.
+    not_recorded: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     first: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,6 +138,12 @@ fn tell(arguments: &Arguments, done: &Done) {
             eprintln!("warning: {count} {what}; see `portcullis audit verify`");
         }
     }
+    if done.not_recorded > 0 {
+        eprintln!(
+            "warning: {} records do not have a claim that was asked for; they were left out",
+            done.not_recorded
+        );
+    }
 }
 
 fn export(arguments: &Arguments) -> Result<Done, Failed> {
@@ -140,6 +151,9 @@ fn export(arguments: &Arguments) -> Result<Done, Failed> {
         .from
         .folders()
         .map_err(|code| (code, String::new()))?;
+    let query = arguments.ask.query(&Fields::new(), true);
+    let query = query.map_err(|code| (code, String::new()))?;
+    let plain = arguments.ask.is_plain();
     if arguments.position.is_some() && folders.len() != 1 {
         let message = "`--position` remembers the place in one journal\n  = help: export each journal with a position file of its own";
         return Err((exit::USAGE, message.into()));
@@ -159,7 +173,14 @@ fn export(arguments: &Arguments) -> Result<Done, Failed> {
     let mut out = Out::open(arguments, kept.is_some())?;
     let mut done = Done::default();
     for folder in &folders {
-        one(arguments, folder, kept.as_ref(), &mut out, &mut done)?;
+        one(
+            arguments,
+            folder,
+            kept.as_ref(),
+            (&query, plain),
+            &mut out,
+            &mut done,
+        )?;
     }
     out.flush().map_err(|error| out.failed(&error))?;
     Ok(done)
@@ -169,9 +190,11 @@ fn one(
     arguments: &Arguments,
     folder: &Path,
     kept: Option<&Kept>,
+    (query, plain): (&Query, bool),
     out: &mut Out,
     done: &mut Done,
 ) -> Result<(), Failed> {
+    let whole = plain && query.since.is_none() && query.until.is_none();
     let unreadable = |error: &dyn std::fmt::Display| {
         let message = format!("the journal in `{}`: {error}", folder.display());
         (exit::INVALID, message)
@@ -179,7 +202,7 @@ fn one(
     let id = journal_id(folder).map_err(|error| unreadable(&error))?;
     let mut lines = match kept {
         None => {
-            let since = arguments.since.unwrap_or(0);
+            let since = query.since.map_or(0, |since| since.0);
             Lines::since(folder, since).map_err(|error| unreadable(&error))?
         }
         Some(kept) => {
@@ -225,7 +248,7 @@ fn one(
         let again = seq <= seen;
         done.read += u64::from(!again);
         text.clear();
-        if arguments.format == Format::Jsonl && arguments.since.or(arguments.until).is_none() {
+        if arguments.format == Format::Jsonl && whole {
             out.write(&line, true)?;
         } else {
             let Ok(record) = serde_json::from_slice::<Value>(&line) else {
@@ -233,20 +256,24 @@ fn one(
                 eprintln!("warning: {}, record {seq}: not a record", lines.segment());
                 continue;
             };
-            let inside = arguments.holds(&record);
+            let mut holds = |members: &[u8], record: &Value| {
+                asked_for(query, plain, members, &record["time"], done)
+            };
             match arguments.format {
-                Format::Jsonl if inside => out.write(&line, true)?,
-                Format::Csv if inside => {
+                Format::Jsonl if holds(&line, &record) => out.write(&line, true)?,
+                Format::Csv if holds(&line, &record) => {
                     csv::record(&record, &mut text);
                     out.write(text.as_bytes(), false)?;
                 }
                 Format::Ocsf => {
-                    let event = events.take(&record);
+                    let call = events.take(&record).filter(|_| !again);
                     if record["kind"] == "intent" {
                         opened.insert(seq, Box::from(lines.segment()));
                     }
-                    match event.filter(|_| inside && !again) {
-                        Some(event) => out.write(event.to_string().as_bytes(), true)?,
+                    let call =
+                        call.filter(|call| holds(call.call.to_string().as_bytes(), &call.call));
+                    match call {
+                        Some(call) => out.write(call.event().to_string().as_bytes(), true)?,
                         None if again => continue,
                         None => {
                             // It was read all the same.
@@ -276,11 +303,32 @@ fn one(
     keep(arguments, &events, &mut opened, position.as_ref(), out)
 }
 
-impl Arguments {
-    fn holds(&self, record: &Value) -> bool {
-        let at = record.get("time").and_then(Value::as_str).and_then(moment);
-        let at = at.unwrap_or(0);
-        self.since.is_none_or(|since| at >= since) && self.until.is_none_or(|until| at < until)
+/// Whether a record, or a call as one, is asked for.
+fn asked_for(query: &Query, plain: bool, members: &[u8], time: &Value, done: &mut Done) -> bool {
+    let at = time.as_str().and_then(moment).map(Time);
+    let early = query
+        .since
+        .is_some_and(|since| at.is_none_or(|at| at.0 < since.0));
+    let late = query
+        .until
+        .is_some_and(|until| at.is_none_or(|at| at.0 >= until.0));
+    if early || late {
+        return false;
+    }
+    if plain {
+        return true;
+    }
+    match query
+        .projection
+        .read(members, None)
+        .map(|row| query.judge(&row))
+    {
+        Ok(Truth::Yes) => true,
+        Ok(Truth::No) | Err(_) => false,
+        Ok(Truth::NotRecorded) => {
+            done.not_recorded += 1;
+            false
+        }
     }
 }
 

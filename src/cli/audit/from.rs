@@ -43,14 +43,15 @@ impl From {
         keys::read(&file)
     }
 
-    /// The keys that the gateway file has for fingerprints.
+    /// The keys that the gateway file has for fingerprints: the one in force, then those before it.
     ///
     /// # Errors
     /// The exit code; what is wrong was printed.
     pub(super) fn fingerprint_keys(&self) -> Result<Vec<FingerprintKey>, u8> {
         let snapshot = self.snapshot("name the key with `--key FILE`")?;
         let (file, _) = snapshot.keys.fingerprint_file(&snapshot.audit.dir);
-        Ok(vec![fingerprint_key(&file)?])
+        let all = std::iter::once(&file).chain(&snapshot.keys.older_fingerprints);
+        all.map(|file| fingerprint_key(file)).collect()
     }
 
     fn snapshot(&self, help: &str) -> Result<Snapshot, u8> {

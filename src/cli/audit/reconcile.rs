@@ -2,10 +2,11 @@
 
 mod told;
 
+use super::ask::instant;
 use super::from::From;
 use crate::adapters::clock::SystemClock;
 use crate::adapters::journal::lines::{Lines, Next};
-use crate::audit::reconcile::log::{Format, Line, MAX_ENTRY, moment};
+use crate::audit::reconcile::log::{Format, Line, MAX_ENTRY};
 use crate::audit::reconcile::{Join, Kind, MAX_IDS, Span, Stray, TooMany};
 use crate::audit::redact::{TEXT, cut};
 use crate::cli::exit;
@@ -60,12 +61,13 @@ pub(super) struct Arguments {
     /// health checks; they are counted
     #[arg(long, value_name = "REGEX")]
     ignore: Option<String>,
-    /// Only calls of this time (UTC) or later: `2026-05-31` or `2026-05-31T12:00:00Z`
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    since: Option<u64>,
-    /// Only calls before this time
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    until: Option<u64>,
+    /// Only calls from this time on: 2026-05-31, 2026-05-31T14:00, now-2h, 7d, today, yesterday; all
+    /// in UTC
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only calls before this time, written likewise
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
     /// The agent whose log it is, by its configured name; an id of a call to another one is then
     /// nobody's
     #[arg(long, value_name = "NAME")]
@@ -163,9 +165,13 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
 type Failed = (u8, String);
 
 fn reconcile(arguments: &Arguments) -> Result<u8, Failed> {
+    let time = |name, text: &Option<String>| {
+        let time = text.as_deref().map(|text| instant(name, text)).transpose();
+        time.map_err(|code| (code, String::new()))
+    };
     let span = Span {
-        since: arguments.since.unwrap_or(0),
-        until: arguments.until.unwrap_or(u64::MAX),
+        since: time("--since", &arguments.since)?.map_or(0, |time| time.0),
+        until: time("--until", &arguments.until)?.map_or(u64::MAX, |time| time.0),
     };
     let ignore = arguments.ignore.as_deref().map(regex::Regex::new);
     let ignore = ignore.transpose().map_err(|error| {
@@ -404,16 +410,4 @@ pub(super) fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&beside);
     }
     moved
-}
-
-/// An instant in UTC, or the beginning of a day.
-pub(super) fn time(text: &str) -> Result<u64, String> {
-    let whole = match text.contains('T') {
-        true => text.to_owned(),
-        false => format!("{text}T00:00:00Z"),
-    };
-    let known = whole.ends_with('Z').then(|| moment(&whole)).flatten();
-    known.ok_or_else(|| {
-        "write a day, `2026-05-31`, or an instant in UTC, `2026-05-31T12:00:00Z`".to_owned()
-    })
 }

@@ -11,6 +11,7 @@ use crate::config::snapshot::Snapshot;
 use crate::identity::issuer::{ClaimKind, Grant};
 use crate::identity::{Actor, ClaimState, ClaimValue, Confirmation, Principal};
 use crate::policy::Asked;
+use crate::policy::replay::is_hidden;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -107,7 +108,7 @@ fn principal(snapshot: &Snapshot, caller: &Value, untold: &mut Vec<String>) -> O
     let config = snapshot.issuers.get(index)?;
     let mut whole = |what: &str, value: &Value| -> Option<Box<str>> {
         let text = value.as_str()?;
-        if text.ends_with('…') {
+        if text.ends_with('…') || is_hidden(text) {
             untold.push(what.to_owned());
         }
         Some(text.into())
@@ -183,7 +184,7 @@ fn principal(snapshot: &Snapshot, caller: &Value, untold: &mut Vec<String>) -> O
 
 /// A recorded value; `None` where there is none, or a part of it only.
 fn state(kind: ClaimKind, value: &Value) -> Option<ClaimState> {
-    let whole = |text: &&str| !text.ends_with('…') && !text.starts_with('…');
+    let whole = |text: &&str| !text.ends_with('…') && !text.starts_with('…') && !is_hidden(text);
     let value = match kind {
         ClaimKind::String => ClaimValue::String(value.as_str().filter(whole)?.into()),
         ClaimKind::Number => ClaimValue::Number(value.as_f64()?),

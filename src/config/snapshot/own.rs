@@ -15,8 +15,10 @@ pub struct SigningKeys {
     pub assertion: Option<PathBuf>,
     /// The key that signs checkpoints of the journal, which must be there.
     pub checkpoint: Option<PathBuf>,
-    /// The key of token fingerprints, which must be there.
+    /// The key of token fingerprints and of what records hide, which must be there.
     pub fingerprint: Option<PathBuf>,
+    /// The keys that were in its place before: with them older records can be searched.
+    pub older_fingerprints: Vec<PathBuf>,
 }
 
 impl SigningKeys {

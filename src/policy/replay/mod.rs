@@ -10,5 +10,5 @@ mod recorded;
 mod tally;
 
 pub use judge::{Judge, Judged, Lacks};
-pub use recorded::{Recorded, RecordedCaller, RecordedSkill};
+pub use recorded::{Recorded, RecordedCaller, RecordedSkill, is_hidden};
 pub use tally::{Group, Tally, Turn};

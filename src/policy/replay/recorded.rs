@@ -233,9 +233,21 @@ impl RecordedCaller {
     }
 }
 
-/// Text that stands in a record as it was: not cut, and without characters that were rewritten.
+/// Whether a text stands in a record for one that is hidden there. A caller whose real name looks
+/// so is taken for hidden, of which nothing follows.
+pub fn is_hidden(text: &str) -> bool {
+    let hex = |text: &str, length| {
+        text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    text.strip_prefix("hmac:")
+        .and_then(|rest| rest.split_once(':'))
+        .is_some_and(|(key, token)| hex(key, 8) && hex(token, 32))
+}
+
+/// Text that stands in a record as it was: not cut, not hidden, and without characters that were
+/// rewritten.
 fn whole(text: &str) -> Option<&str> {
-    (!text.contains('…') && !text.contains("\\u{")).then_some(text)
+    (!text.contains('…') && !text.contains("\\u{") && !is_hidden(text)).then_some(text)
 }
 
 fn texts(value: &Value) -> Option<Vec<Box<str>>> {
@@ -253,5 +265,32 @@ fn claim(value: &Value) -> Option<ClaimValue> {
         Value::Array(_) => texts(value).map(ClaimValue::Strings),
         // A number that JSON does not have.
         Value::Null | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Who a caller was can then not be judged again; what else it had can.
+    #[test]
+    fn hidden_values_are_no_facts() {
+        let token = format!("hmac:01234567:{}", "ab".repeat(16));
+        let caller = json!({
+            "issuer": "corp", "subject": token, "client": token, "grant": "agent",
+            "actors": [{"subject": token}], "scopes": [], "proof": "none",
+            "claims": {"who": token, "all": ["a", token], "role": "reviewer"},
+        });
+        let caller = RecordedCaller::read(&caller).unwrap();
+        let known: Vec<_> = caller.facts().keys().collect();
+        let role = Variable::Claim("role".into());
+        for hidden in [Variable::Subject, Variable::Client, Variable::Actor] {
+            assert!(!known.contains(&&hidden), "{hidden:?}");
+        }
+        assert_eq!(known.len(), 3, "{known:?}");
+        assert!(known.contains(&&role));
+        assert_eq!((caller.text("who"), caller.texts("all")), (None, None));
     }
 }

@@ -8,6 +8,7 @@ mod extended;
 mod generations;
 mod grpc;
 mod heads;
+mod hidden;
 mod isolation;
 mod json_rpc;
 mod listing;

@@ -97,6 +97,8 @@ pub fn snapshot(public_url: &str, agents: Vec<Agent>) -> Snapshot {
         },
         audit: Audit::new("unused".into()),
         keys: Default::default(),
+        telemetry: Default::default(),
+        redact: Default::default(),
     }
 }
 

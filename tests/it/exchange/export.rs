@@ -142,6 +142,33 @@ fn a_table_has_one_line_of_names_however_often_it_is_added_to() {
     assert_eq!(rows.iter().filter(|row| row.starts_with("seq,")).count(), 1);
 }
 
+#[test]
+fn conditions_look_at_records_and_in_events_at_calls() {
+    let mut book = Book::new();
+    book.call(1, "responded", "yes");
+    book.refusal(2);
+    let run = |conditions: &[&str]| {
+        let output = book.run("export", conditions);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout).lines().count()
+    };
+    assert_eq!(run(&["subject=alice"]), 2);
+    assert_eq!(run(&["kind=outcome"]), 1);
+    assert_eq!(
+        run(&["subject=alice", "--until", "2026-12-31T00:00:01Z"]),
+        1
+    );
+    assert_eq!(run(&["--format", "ocsf", "subject=alice"]), 2);
+    assert_eq!(
+        run(&["--format", "ocsf", "subject=alice", "delivery=responded"]),
+        1
+    );
+    assert_eq!(run(&["--format", "ocsf", "subject=bob"]), 0);
+    assert_eq!(run(&["claims.role!=reviewer"]), 0);
+    let wrong = book.run("export", &["subjekt=alice"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
+}
+
 /// A call that was under way at the end of one run is an event of the next, with all that its
 /// intent said.
 #[test]

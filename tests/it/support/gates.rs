@@ -19,6 +19,11 @@ use std::time::Duration;
 
 /// A gate with one agent, at the root, without issuers.
 pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -> Arc<Gate> {
+    gate_of(snapshot_for(backend, limits), journal)
+}
+
+/// The configuration of such a gate.
+pub fn snapshot_for(backend: Backend, limits: Limits) -> Snapshot {
     let bind = super::loopback();
     let agents = vec![Arc::new(Agent {
         index: 0,
@@ -48,7 +53,7 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         public_skills: None,
         limits,
     })];
-    let snapshot = Snapshot {
+    Snapshot {
         generation: 1,
         digest: "0".repeat(64).into(),
         listeners: vec![Arc::new(Listener {
@@ -78,7 +83,13 @@ pub fn gate_for(backend: Backend, limits: Limits, journal: Arc<MemoryJournal>) -
         },
         audit: Audit::new("unused".into()),
         keys: Default::default(),
-    };
+        telemetry: Default::default(),
+        redact: Default::default(),
+    }
+}
+
+/// A gate with this configuration.
+pub fn gate_of(snapshot: Snapshot, journal: Arc<MemoryJournal>) -> Arc<Gate> {
     let ports = Ports {
         resolver: Arc::new(FakeResolver),
         introspector: Arc::new(IntrospectionClient::default()),

@@ -78,6 +78,9 @@ fn lines_are_followed_through_rotations_and_half_written_ones_are_waited_for() {
     journal.write(1);
     journal.rotate();
     journal.write(1);
+    assert_eq!(newest(journal.dir.path()).unwrap(), Some(6));
+    journal.file.write_all(b"{\"v\":1,\"seq\":7").unwrap();
+    assert_eq!(newest(journal.dir.path()).unwrap(), Some(6));
     assert_eq!(rest(&mut lines), ["5", "6"]);
 }
 

@@ -123,7 +123,7 @@ fn a_call_is_one_event_with_what_intent_and_outcome_say() {
     let mut events = Events::default();
     assert_eq!(events.take(&asked()), None);
     assert_eq!(events.oldest_open(), Some(7));
-    let event = events.take(&outcome("responded", "yes")).unwrap();
+    let event = events.take(&outcome("responded", "yes")).unwrap().event();
     assert_eq!(events.oldest_open(), None);
     assert_eq!(faults(&event), [""; 0], "{event:#}");
     for (path, expected) in [
@@ -165,7 +165,7 @@ fn every_kind_of_call_makes_a_valid_event() {
     hidden["source"]["addr"] = json!("203.0.113.0/24");
     let mut events = Events::default();
     for (record, status) in [(&stranger, "Failure"), (&hidden, "Failure")] {
-        let event = events.take(record).unwrap();
+        let event = events.take(record).unwrap().event();
         assert_eq!(faults(&event), [""; 0], "{event:#}");
         assert_eq!(
             (&event["status"], &event["action"]),
@@ -173,7 +173,10 @@ fn every_kind_of_call_makes_a_valid_event() {
         );
     }
     // An outcome without its intent, and one of which nobody knows.
-    let event = events.take(&outcome("sent_no_response", "maybe")).unwrap();
+    let event = events
+        .take(&outcome("sent_no_response", "maybe"))
+        .unwrap()
+        .event();
     assert_eq!(faults(&event), [""; 0], "{event:#}");
     assert_eq!(
         (&event["status"], &event["severity"]),
@@ -182,7 +185,7 @@ fn every_kind_of_call_makes_a_valid_event() {
     for operation in crate::a2a::Operation::ALL {
         let mut record = hidden.clone();
         record["operation"] = json!(operation.name());
-        let event = events.take(&record).unwrap();
+        let event = events.take(&record).unwrap().event();
         assert_eq!(faults(&event), [""; 0], "{event:#}");
         assert_ne!(event["activity_id"], 99, "{operation:?}");
     }
@@ -195,7 +198,7 @@ fn every_kind_of_call_makes_a_valid_event() {
 fn the_test_finds_what_is_wrong_with_an_event() {
     let mut events = Events::default();
     events.take(&asked());
-    let event = events.take(&outcome("responded", "yes")).unwrap();
+    let event = events.take(&outcome("responded", "yes")).unwrap().event();
     let wrong = |name: &str, value: Value| {
         let mut event = event.clone();
         event[name] = value;

@@ -151,9 +151,12 @@ pub(super) fn metrics(report: &Report, agent: Option<&str>, now: u64) -> String 
         (None, Some(name), None) => name,
         (None, _, _) => "other",
     };
-    let mut out = String::from(
-        "# HELP portcullis_reconcile_records Requests by what the journal and the agent's own log have of them.\n\
-         # TYPE portcullis_reconcile_records gauge\n",
+    let mut out = String::new();
+    let (records, moment) = ("reconcile_records", "reconcile_timestamp_seconds");
+    let _ = write!(
+        out,
+        "# HELP portcullis_{records} Requests by what the journal and the agent's own log have of them.\n\
+         # TYPE portcullis_{records} gauge\n",
     );
     let mut agents = report.agents.clone();
     agents.remove("other");
@@ -179,15 +182,15 @@ pub(super) fn metrics(report: &Report, agent: Option<&str>, now: u64) -> String 
             // Names of agents have neither quotes nor backslashes.
             let _ = writeln!(
                 out,
-                "portcullis_reconcile_records{{agent=\"{name}\",kind=\"{kind}\"}} {value}"
+                "portcullis_{records}{{agent=\"{name}\",kind=\"{kind}\"}} {value}"
             );
         }
     }
     let _ = write!(
         out,
-        "# HELP portcullis_reconcile_timestamp_seconds When they were compared.\n\
-         # TYPE portcullis_reconcile_timestamp_seconds gauge\n\
-         portcullis_reconcile_timestamp_seconds {}.{:03}\n",
+        "# HELP portcullis_{moment} When they were compared.\n\
+         # TYPE portcullis_{moment} gauge\n\
+         portcullis_{moment} {}.{:03}\n",
         now / 1000,
         now % 1000
     );
