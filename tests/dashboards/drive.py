@@ -21,7 +21,7 @@ import urllib.parse
 import urllib.request
 
 import picture
-from world import Agent, Caller, Gateway, texts, url
+from world import Agent, Caller, Collector, Gateway, texts, url
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DASHBOARDS = os.path.join(ROOT, "deploy", "dashboards")
@@ -57,7 +57,7 @@ SHADOW = """  - id: tomorrow
 """
 
 
-def gateway_yaml(agent, keys, journal):
+def gateway_yaml(agent, keys, collector, journal):
     def issuer(name, keys):
         return f"""  - name: {name}
     issuer: https://{name}.test
@@ -79,6 +79,7 @@ issuers:
     skill_from: [{{metadata: skillId}}]
 policies: {{files: [policy.yaml]}}
 audit: {{journal: {{{journal}, checkpoint_every: 2s}}}}
+telemetry: {{otlp: {{endpoint: "{collector}", logs: true}}}}
 """
 
 
@@ -204,7 +205,7 @@ def main():
         for name in ("good", "gone"):
             subprocess.run([program, "token", "keygen", "--out", at(name)], check=True,
                            capture_output=True)
-        agent = Agent(at("receipts.jsonl"))
+        agent, collector = Agent(at("receipts.jsonl")), Collector()
         good = texts({"/keys.json": [at("good", "jwks.json")]})
         gone = texts({"/keys.json": [at("gone", "jwks.json")]})
         beside = texts({"/metrics": [at("reconcile.prom"), at("stand-in.prom")]})
@@ -216,7 +217,7 @@ def main():
         policy = POLICY.format(hello=HELLO + SHADOW)
 
         def gateway(name, journal):
-            made = Gateway(program, at(name), gateway_yaml(url(agent.server), keys, journal))
+            made = Gateway(program, at(name), gateway_yaml(url(agent.server), keys, url(collector.server), journal))
             made.put("policy.yaml", policy)
             stops.append(made.start().stop)
             return made
@@ -257,6 +258,7 @@ def main():
         gone.shutdown()
         gone.server_close()
         load.crashes = load.unknowns = True
+        collector.status = 400
         stand_in(1)
         first.put("policy.yaml", POLICY.format(hello=SHADOW))
         if device:
@@ -279,6 +281,8 @@ def main():
                 say(f"{name} fires")
                 seen.add(name)
             reconcile(program, at)
+            if "PortcullisExportDropping" in seen:
+                collector.status = 503
             if "PortcullisRefusalsTripled" in seen and not broken:
                 broken = True
                 first.put("policy.yaml", "version: 1\npolicy: desk\nrules: nonsense\n")
