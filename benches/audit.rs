@@ -85,8 +85,7 @@ impl Made {
 
     fn checkpoint(&mut self, time: u64) {
         let (size, chain_head) = (self.chain.sequence(), self.chain.head());
-        let instance = "gw-00000000";
-        let signature = sign(&self.key, JOURNAL, (size, chain_head), Time(time), instance);
+        let signature = sign(&self.key, JOURNAL, (size, chain_head), head(time));
         let kid = self.key.kid().to_owned();
         self.put(&Record::Checkpoint(Checkpoint {
             head: head(time),

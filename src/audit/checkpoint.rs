@@ -4,7 +4,7 @@
 //! whether the journal was cut or made anew: the signature covers the journal's id, its length and
 //! the hash of its last record, and with it every record before.
 
-use super::record::Time;
+use super::record::{Head, Time};
 use super::redact::hex;
 use crate::identity::SigningKey;
 use crate::identity::issuer::Algorithm;
@@ -28,6 +28,10 @@ pub struct Statement<'a> {
     pub time: &'a str,
     /// The gateway process that signs.
     pub instance: &'a str,
+    /// The configuration generation in force.
+    pub generation: u64,
+    /// The digest of that configuration.
+    pub policy_digest: &'a str,
 }
 
 impl Statement<'_> {
@@ -39,8 +43,12 @@ impl Statement<'_> {
             chain_head,
             time,
             instance,
+            generation,
+            policy_digest,
         } = self;
-        format!("portcullis-checkpoint/v1\n{journal}\n{size}\n{chain_head}\n{time}\n{instance}\n")
+        format!(
+            "portcullis-checkpoint/v1\n{journal}\n{size}\n{chain_head}\n{time}\n{instance}\n{generation}\n{policy_digest}\n"
+        )
     }
 
     /// Standard base64 of the Ed25519 signature over the text.
@@ -54,16 +62,17 @@ pub fn sign(
     key: &SigningKey,
     journal: &str,
     (size, chain_head): (u64, [u8; 32]),
-    time: Time,
-    instance: &str,
+    head: Head<'_>,
 ) -> String {
     let (mut digits, mut moment) = ([0; 64], Time::TEMPLATE);
     let statement = Statement {
         journal,
         size,
         chain_head: hex(&chain_head, &mut digits),
-        time: time.text(&mut moment),
-        instance,
+        time: head.time.text(&mut moment),
+        instance: head.instance,
+        generation: head.generation,
+        policy_digest: head.policy_digest,
     };
     statement.sign(key)
 }
@@ -83,6 +92,10 @@ pub struct Signed {
     pub time: Box<str>,
     /// The gateway process that signed.
     pub instance: Box<str>,
+    /// The configuration generation in force.
+    pub generation: u64,
+    /// The digest of that configuration.
+    pub policy_digest: Box<str>,
     /// RFC 7638 thumbprint of the key.
     pub key_id: Box<str>,
     /// Base64 of the signature.
@@ -90,8 +103,9 @@ pub struct Signed {
     prev: Box<str>,
 }
 
-/// The members that count; others are skipped.
+/// Its members: all of them are signed, so there must be no others.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Line<'a> {
     v: u64,
     seq: u64,
@@ -103,6 +117,9 @@ struct Line<'a> {
     time: Cow<'a, str>,
     #[serde(borrow)]
     instance: Cow<'a, str>,
+    generation: u64,
+    #[serde(borrow)]
+    policy_digest: Cow<'a, str>,
     #[serde(borrow)]
     journal: Cow<'a, str>,
     size: u64,
@@ -130,6 +147,8 @@ impl Signed {
             chain_head: text(line.chain_head),
             time: text(line.time),
             instance: text(line.instance),
+            generation: line.generation,
+            policy_digest: text(line.policy_digest),
             key_id: text(line.key_id),
             signature: text(line.signature),
             prev: text(line.prev),
@@ -144,6 +163,8 @@ impl Signed {
             chain_head: &self.chain_head,
             time: &self.time,
             instance: &self.instance,
+            generation: self.generation,
+            policy_digest: &self.policy_digest,
         }
     }
 
@@ -167,6 +188,8 @@ impl Signed {
 /// Why a checkpoint proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
+    /// It has a member that it should not have, or lacks one.
+    Form,
     /// Its own `seq` and `prev` are not those of the record after the one that it covers.
     Contradiction,
     /// The key that it names is not among those that are trusted.
@@ -178,6 +201,7 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Fault::Form => "its members are not those of a checkpoint, all of which are signed",
             Fault::Contradiction => {
                 "its `size` and `chain_head` are not those of the record before it"
             }
@@ -202,7 +226,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::audit::chain::{Chain, Checker};
-    use crate::audit::record::{Checkpoint, Head, Record, Sha256};
+    use crate::audit::record::{Checkpoint, Record, Sha256};
     use aws_lc_rs::signature::Ed25519KeyPair;
 
     const JOURNAL: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -217,14 +241,15 @@ mod tests {
         chain.seal(br#""kind":"note""#, &mut out);
         let time = Time(1_798_675_199_007);
         let key = key();
-        let signature = sign(&key, JOURNAL, (1, chain.head()), time, "gw-1");
+        let head = Head {
+            time,
+            instance: "gw-1",
+            generation: 1,
+            policy_digest: "d",
+        };
+        let signature = sign(&key, JOURNAL, (1, chain.head()), head);
         let checkpoint = Record::Checkpoint(Checkpoint {
-            head: Head {
-                time,
-                instance: "gw-1",
-                generation: 1,
-                policy_digest: "d",
-            },
+            head,
             journal: JOURNAL,
             size: 1,
             chain_head: Sha256(chain.head()),
@@ -245,7 +270,7 @@ mod tests {
         assert_eq!(
             signed.statement().text(),
             format!(
-                "portcullis-checkpoint/v1\n{JOURNAL}\n1\n{}\n2026-12-30T23:59:59.007Z\ngw-1\n",
+                "portcullis-checkpoint/v1\n{JOURNAL}\n1\n{}\n2026-12-30T23:59:59.007Z\ngw-1\n1\nd\n",
                 hex(&head, &mut digits)
             )
         );
@@ -269,6 +294,8 @@ mod tests {
             (changed(&|s| s.journal = other()), Fault::Signature),
             (changed(&|s| s.time = other()), Fault::Signature),
             (changed(&|s| s.instance = other()), Fault::Signature),
+            (changed(&|s| s.generation = 2), Fault::Signature),
+            (changed(&|s| s.policy_digest = other()), Fault::Signature),
             (changed(&|s| s.signature = other()), Fault::Signature),
             (changed(&|s| s.key_id = other()), Fault::UnknownKey),
             (changed(&|s| s.size += 1), Fault::Contradiction),

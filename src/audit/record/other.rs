@@ -163,7 +163,8 @@ pub struct Checkpoint<'a> {
     /// Which key signed: its RFC 7638 thumbprint.
     pub key_id: &'a str,
     /// Standard base64 of the Ed25519 signature over `portcullis-checkpoint/v1`, `journal`, `size`,
-    /// `chain_head`, `time` and `instance`, each followed by a line feed.
+    /// `chain_head`, `time`, `instance`, `generation` and `policy_digest`, each followed by a line
+    /// feed.
     pub signature: &'a str,
 }
 

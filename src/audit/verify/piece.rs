@@ -242,7 +242,7 @@ impl<'m> Looking<'m> {
 
     fn checkpoint(&mut self, at: At, line: &[u8]) {
         let Some(signed) = Signed::of(line) else {
-            return self.event(at, Event::Problem(What::NotJson));
+            return self.event(at, Event::Problem(What::Checkpoint(Fault::Form)));
         };
         let chain = self.previous;
         let head = hex(&chain.head(), &mut [0; 64]).to_owned();

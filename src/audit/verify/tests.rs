@@ -8,7 +8,7 @@ use super::report::Report;
 use super::*;
 use crate::audit::chain::Chain;
 use crate::audit::checkpoint::{Signed, public_keys, sign};
-use crate::audit::record::{self, Time};
+use crate::audit::record::{self, Head, Time};
 use crate::audit::redact::hex;
 use crate::identity::SigningKey;
 use aws_lc_rs::signature::Ed25519KeyPair;
@@ -65,6 +65,7 @@ impl Written {
             if !all.contains_key(name) {
                 let value = match name {
                     "instance" => json!("gw-1"),
+                    "policy_digest" => json!("d"),
                     "delivery" => json!("not_attempted"),
                     _ => json!(0),
                 };
@@ -85,8 +86,13 @@ impl Written {
 
     fn checkpoint(&mut self) {
         let (size, head) = (self.chain.sequence(), self.chain.head());
-        let time = self.time();
-        let signature = sign(&self.key, self.journal, (size, head), time, "gw-1");
+        let of = Head {
+            time: self.time(),
+            instance: "gw-1",
+            generation: 0,
+            policy_digest: "d",
+        };
+        let signature = sign(&self.key, self.journal, (size, head), of);
         let members = json!({
             "journal": self.journal, "size": size, "chain_head": hex(&head, &mut [0; 64]),
             "key_id": self.key.kid(), "signature": signature,

@@ -108,7 +108,7 @@ pub(super) fn fingerprint_key(path: &Path) -> Result<FingerprintKey, u8> {
 mod tests {
     use super::*;
     use crate::audit::checkpoint::{Signed, sign};
-    use crate::audit::record::Time;
+    use crate::audit::record::{Head, Time};
     use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 
     #[test]
@@ -121,11 +121,17 @@ mod tests {
         );
         let key = SigningKey::new(pair);
         let jwks = format!(r#"{{"keys":[{}]}}"#, key.public_jwk());
-        let (time, head) = (Time(1_798_675_199_007), [3; 32]);
-        let signature = sign(&key, "j", (4, head), time, "gw");
+        let time = Time(1_798_675_199_007);
+        let of_record = Head {
+            time,
+            instance: "gw",
+            generation: 1,
+            policy_digest: "d",
+        };
+        let signature = sign(&key, "j", (4, [3; 32]), of_record);
         let head = "03".repeat(32);
         let line = format!(
-            r#"{{"v":1,"seq":5,"prev":"{head}","kind":"checkpoint","time":"{time}","instance":"gw","journal":"j","size":4,"chain_head":"{head}","key_id":"{}","signature":"{signature}"}}"#,
+            r#"{{"v":1,"seq":5,"prev":"{head}","kind":"checkpoint","time":"{time}","instance":"gw","generation":1,"policy_digest":"d","journal":"j","size":4,"chain_head":"{head}","key_id":"{}","signature":"{signature}"}}"#,
             key.kid()
         );
         let signed = Signed::of(line.as_bytes()).unwrap();

@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::Ed25519KeyPair;
 use portcullis::audit::chain::Chain;
 use portcullis::audit::checkpoint::sign;
-use portcullis::audit::record::{self, Time};
+use portcullis::audit::record::{self, Head, Time};
 use portcullis::identity::SigningKey;
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -113,7 +113,13 @@ impl Made {
 
     pub fn checkpoint(&mut self) -> u64 {
         let (size, head) = (self.chain.sequence(), self.chain.head());
-        let signature = sign(&self.key, JOURNAL, (size, head), self.time(), "gw-1");
+        let of = Head {
+            time: self.time(),
+            instance: "gw-1",
+            generation: 1,
+            policy_digest: "d1d1",
+        };
+        let signature = sign(&self.key, JOURNAL, (size, head), of);
         let members = json!({
             "journal": JOURNAL, "size": size, "chain_head": hex(&head),
             "key_id": self.key.kid(), "signature": signature,

@@ -104,7 +104,7 @@ impl<S: Storage> Writer<S> {
         let head = self.own_head();
         let stand = (self.chain.sequence(), self.chain.head());
         let key = &self.settings.key;
-        let signature = checkpoint::sign(key, &self.journal, stand, head.time, head.instance);
+        let signature = checkpoint::sign(key, &self.journal, stand, head);
         Record::Checkpoint(Checkpoint {
             head,
             journal: &self.journal,
