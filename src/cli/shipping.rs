@@ -209,7 +209,7 @@ impl Shipper {
     }
 
     /// Sends a batch until it is taken or refused.
-    async fn ship(&mut self, batch: Batch) -> Round {
+    async fn ship(&mut self, mut batch: Batch) -> Round {
         loop {
             self.gate
                 .metrics
@@ -263,6 +263,8 @@ impl Shipper {
                         self.lines = None;
                         return Round::More;
                     }
+                    // The journal goes on while the collector does not.
+                    batch.lag = self.behind(&batch).await.unwrap_or(batch.lag);
                 }
             }
         }
@@ -276,6 +278,13 @@ impl Shipper {
             }
         }
         Round::More
+    }
+
+    /// How many records there are behind those of a batch.
+    async fn behind(&self, batch: &Batch) -> Option<u64> {
+        let (dir, read) = (self.dir.clone(), batch.position.as_ref()?.seq);
+        let newest = spawn_blocking(move || newest(&dir)).await.ok()?.ok()??;
+        Some(newest.saturating_sub(read))
     }
 
     fn dropped(&mut self, count: u64, why: &str) {

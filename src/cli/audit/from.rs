@@ -1,6 +1,7 @@
 //! Which journals a command reads.
 
-use super::keys::{self, FingerprintKey, fingerprint_key};
+use super::keys::{self, fingerprint_key};
+use crate::audit::redact::hidden::HidingKey;
 use crate::cli::exit;
 use crate::config::check::load;
 use crate::config::snapshot::Snapshot;
@@ -47,7 +48,7 @@ impl From {
     ///
     /// # Errors
     /// The exit code; what is wrong was printed.
-    pub(super) fn fingerprint_keys(&self) -> Result<Vec<FingerprintKey>, u8> {
+    pub(super) fn fingerprint_keys(&self) -> Result<Vec<HidingKey>, u8> {
         let snapshot = self.snapshot("name the key with `--key FILE`")?;
         let (file, _) = snapshot.keys.fingerprint_file(&snapshot.audit.dir);
         let all = std::iter::once(&file).chain(&snapshot.keys.older_fingerprints);

@@ -2,21 +2,20 @@
 
 use super::ask::search;
 use super::from::From;
-use super::keys::{FingerprintKey, fingerprint_key};
+use super::keys::fingerprint_key;
 use crate::audit::query::Query;
 use crate::audit::query::field::Fields;
+use crate::audit::redact::hidden::{Class, HidingKey};
 use crate::audit::redact::{Fingerprint, ID, cut, hex};
 use crate::cli::exit;
 use aws_lc_rs::digest::{Context, SHA256};
-use aws_lc_rs::hmac;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// What redaction hashes, each apart from the others.
-const KINDS: [&str; 3] = ["subject", "id", "address"];
 /// Longest line of standard input, in bytes.
 const MAX_VALUE: u64 = 64 << 10;
 
@@ -79,10 +78,9 @@ fn of_token(arguments: &Arguments) -> Result<u8, u8> {
         eprintln!("error: that is no signed token");
         return Err(exit::INVALID);
     };
-    let prints = keys.iter().map(|key| {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &key.0);
-        Fingerprint::of(&key, signed.as_bytes()).to_string()
-    });
+    let prints = keys
+        .iter()
+        .map(|key| Fingerprint::of(key.key(), signed.as_bytes()).to_string());
     let prints: Vec<String> = prints.collect();
     let conditions: Vec<String> = prints
         .iter()
@@ -101,6 +99,7 @@ fn find(
     let folders = arguments.from.folders()?;
     let fields = Fields::new();
     let mut calls: Vec<Value> = Vec::new();
+    let mut known = BTreeSet::new();
     let mut faults = 0;
     for condition in conditions {
         let query = Query::parse(std::slice::from_ref(condition), &fields).map_err(|error| {
@@ -116,7 +115,8 @@ fn find(
             call
         };
         let searched = search(&folders, &query, false, &make, &mut |call| {
-            if !calls.contains(&call) {
+            // A call that meets two conditions is one.
+            if known.insert((call["request_id"].to_string(), call["seq"].as_u64())) {
                 calls.push(call);
             }
             ControlFlow::Continue(())
@@ -167,8 +167,8 @@ fn of_values(arguments: &Arguments) -> Result<u8, u8> {
     let mut all = Vec::new();
     for value in &values {
         for key in &keys {
-            for kind in KINDS {
-                let hash = key.redacted(kind, value);
+            for class in Class::ALL {
+                let (kind, hash) = (class.label(), key.hide(class, value));
                 match arguments.json {
                     true => all.push(json!({ "kind": kind, "hash": hash })),
                     false => println!("{kind:8} {hash}"),
@@ -182,7 +182,7 @@ fn of_values(arguments: &Arguments) -> Result<u8, u8> {
     Ok(exit::YES)
 }
 
-fn keys(arguments: &Arguments) -> Result<Vec<FingerprintKey>, u8> {
+fn keys(arguments: &Arguments) -> Result<Vec<HidingKey>, u8> {
     match arguments.key.is_empty() {
         false => arguments
             .key

@@ -1,13 +1,12 @@
 //! The keys that an auditor trusts: from a file that was got elsewhere, or from the gateway's own.
 
 use crate::audit::checkpoint::public_keys;
-use crate::audit::redact::hex;
+use crate::audit::redact::hidden::HidingKey;
 use crate::cli::exit;
 use crate::identity::SigningKey;
 use crate::identity::issuer::Algorithm;
 use crate::identity::keys::KeySet;
 use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use std::path::Path;
@@ -66,32 +65,11 @@ fn of(text: &str) -> Result<KeySet, &'static str> {
         .map_err(|_| "its key cannot be read")
 }
 
-/// A key of fingerprints, of tokens and of what is redacted.
-pub(super) struct FingerprintKey(pub(super) Vec<u8>);
-
-impl FingerprintKey {
-    /// A value of some kind as a journal with redaction has it.
-    pub(super) fn redacted(&self, kind: &str, value: &str) -> String {
-        let id = digest(
-            &SHA256,
-            &[b"portcullis-redaction-key", &self.0[..]].concat(),
-        );
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &self.0);
-        let tag = hmac::sign(&key, format!("{kind}\0{value}").as_bytes());
-        let (mut short, mut long) = ([0; 8], [0; 32]);
-        format!(
-            "hmac:{}:{}",
-            hex(id.as_ref(), &mut short),
-            hex(tag.as_ref(), &mut long)
-        )
-    }
-}
-
 /// The key in a file: 32 bytes in base64.
 ///
 /// # Errors
 /// The exit code; what is wrong was printed.
-pub(super) fn fingerprint_key(path: &Path) -> Result<FingerprintKey, u8> {
+pub(super) fn fingerprint_key(path: &Path) -> Result<HidingKey, u8> {
     let wrong = |why: &str| {
         eprintln!("error: `{}`: {why}", path.display());
         exit::INVALID
@@ -100,7 +78,7 @@ pub(super) fn fingerprint_key(path: &Path) -> Result<FingerprintKey, u8> {
     let bytes = STANDARD.decode(text.trim_ascii()).ok();
     let bytes = bytes.filter(|bytes| bytes.len() == 32);
     let bytes = bytes.ok_or_else(|| wrong("it does not hold 32 bytes in base64"))?;
-    Ok(FingerprintKey(bytes))
+    Ok(HidingKey::new(&bytes))
 }
 
 #[cfg(test)]

@@ -179,6 +179,11 @@ async fn a_collector_that_does_not_take_them_now_gets_them_later() {
         })
         .await;
         assert_eq!(stand.metric("lag_records"), 2);
+        book.refusal(1);
+        eventually("lag that grows", async || {
+            (stand.metric("lag_records") > 2).then_some(())
+        })
+        .await;
         assert_eq!(collector.lines(), [""; 0]);
         collector.becomes(Mood::Takes);
         arrives(&collector, &written(&book)).await;
