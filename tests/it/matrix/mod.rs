@@ -255,11 +255,12 @@ fn refusal(dialect: Dialect, situation: Situation) -> Said {
 /// What of a record must not depend on the dialect: all but what tells the moment, the connection,
 /// the dialect itself and the number of bytes.
 fn shared(record: Value, task: &str) -> Value {
-    const OWN: [&str; 13] = [
+    const OWN: [&str; 14] = [
         "seq",
         "prev",
         "time",
         "request_id",
+        "trace_id",
         "intent",
         "binding",
         "version",
