@@ -166,7 +166,8 @@ async function run() {
   await step("no token in what the gateway wrote", async () => {
     const metrics = await gateway.metrics();
     await gateway.stop();
-    const places = readdirSync(join(folder, "journal")).map((name) => join(folder, "journal", name));
+    const files = readdirSync(join(folder, "journal"), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const places = files.map((entry) => join(entry.parentPath, entry.name));
     const written = [metrics, ...[...places, gateway.process.log].map((path) => readFileSync(path, "latin1"))];
     for (const secret of secrets) {
       for (const part of secret.split(".").slice(1)) {
