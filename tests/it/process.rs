@@ -6,6 +6,7 @@ mod evidence;
 mod full_disk;
 mod killed;
 mod ordered;
+mod read_only;
 mod reloaded;
 mod secrets;
 mod stopped;

@@ -132,8 +132,7 @@ async fn a_full_device_stops_calls_and_free_space_lets_them_pass_again() {
 }
 
 /// The journal's place becomes one that cannot be written, while the gateway runs: as when a
-/// volume is mounted anew after an error. (The kernel itself refuses to make a file system
-/// read-only under an open segment.)
+/// volume is mounted anew after an error.
 #[tokio::test]
 async fn a_read_only_place_stops_calls_until_it_can_be_written_again() {
     let agent = hello_agent().await;
