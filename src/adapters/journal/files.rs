@@ -93,17 +93,7 @@ impl Files {
 
     /// The segments' paths, oldest first.
     pub(super) fn segments(&self) -> Result<Vec<PathBuf>, OpenError> {
-        let failed = |error| OpenError::io("list the journal", &self.dir)(error);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.dir).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if is_segment(&path) {
-                names.push(path);
-            }
-        }
-        // Numbers are padded, so names sort like them.
-        names.sort_unstable();
-        Ok(names)
+        segment_paths(&self.dir).map_err(OpenError::io("list the journal", &self.dir))
     }
 
     /// Goes on in an existing segment after its first `bytes`, removing what follows them.
@@ -347,6 +337,20 @@ pub(super) fn make_dir(dir: &Path) -> io::Result<()> {
 /// Makes names in a directory survive a power loss.
 pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
+}
+
+/// The segments of a journal, oldest first.
+pub(super) fn segment_paths(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if is_segment(&path) {
+            paths.push(path);
+        }
+    }
+    // Numbers are padded, so names sort like them.
+    paths.sort_unstable();
+    Ok(paths)
 }
 
 pub(super) fn is_segment(path: &Path) -> bool {

@@ -1,7 +1,7 @@
 //! The raw lines of a journal, one after the other, from a place that can be kept: for what goes
 //! through a journal once and later goes on where it was, also while a gateway writes it.
 
-use super::files::is_segment;
+use super::files::segment_paths;
 use super::read::{Fault, MAX_LINE};
 use crate::audit::chain;
 use crate::audit::reconcile::log::moment;
@@ -307,16 +307,9 @@ impl Open {
 
 /// The segments' names, oldest first.
 fn segments(dir: &Path) -> io::Result<Vec<Box<str>>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if is_segment(&path) {
-            names.extend(path.file_name().and_then(|n| n.to_str()).map(Box::from));
-        }
-    }
-    // Numbers are padded, so names sort like them.
-    names.sort_unstable();
-    Ok(names)
+    let paths = segment_paths(dir)?;
+    let names = paths.iter().filter_map(|path| path.file_name()?.to_str());
+    Ok(names.map(Box::from).collect())
 }
 
 /// The oldest segment behind this one.

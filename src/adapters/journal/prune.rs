@@ -4,7 +4,6 @@
 //! pruner works at a time. The line is durable before the file goes, so that a crash in between
 //! leaves both, and the next run finishes.
 
-use super::files::is_segment;
 use crate::audit::chain::{Chain, Checker};
 use crate::audit::pruned::{self, Pruned};
 use crate::audit::redact::hex;
@@ -112,31 +111,13 @@ impl Pruner {
     }
 }
 
-/// The segments of a journal, oldest first.
-///
-/// # Errors
-/// The folder cannot be listed.
-pub fn segments(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if is_segment(&path) {
-            paths.push(path);
-        }
-    }
-    // Numbers are padded, so names sort like them.
-    paths.sort_unstable();
-    Ok(paths)
-}
-
 /// The lines of segments that were removed, oldest first; none where none was.
 ///
 /// # Errors
 /// The file cannot be read, or a line of it is none; with its number.
 pub fn removed(dir: &Path) -> io::Result<Vec<Pruned>> {
-    let mut text = String::new();
-    match File::open(dir.join(pruned::FILE)) {
-        Ok(file) => file.take(MAX_FILE).read_to_string(&mut text)?,
+    let text = match bounded(&dir.join(pruned::FILE), MAX_FILE) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
@@ -151,35 +132,44 @@ pub fn removed(dir: &Path) -> io::Result<Vec<Pruned>> {
         .collect()
 }
 
-/// Looks at a segment's first and last record.
+/// Looks at a segment's first and last record. A gateway may be writing to one that is `growing`:
+/// its last whole record counts, and there is none yet where its first is not whole.
 ///
 /// # Errors
 /// The file cannot be read, or does not begin and end in a record.
-pub fn ends(path: &Path) -> io::Result<Ends> {
+pub fn ends(path: &Path, growing: bool) -> io::Result<Option<Ends>> {
     let mut file = File::open(path)?;
     let bytes = file.metadata()?.len();
-    let mut first = Vec::new();
-    BufReader::new(&file)
-        .take(MAX_LINE)
-        .read_until(b'\n', &mut first)?;
     file.seek(SeekFrom::Start(bytes.saturating_sub(MAX_LINE)))?;
     let mut tail = Vec::new();
-    file.take(MAX_LINE).read_to_end(&mut tail)?;
-    let whole = tail.pop_if(|byte| *byte == b'\n').is_some();
-    let last = tail.rsplit(|byte| *byte == b'\n').next().unwrap_or(&[]);
+    (&mut file)
+        .take(bytes.min(MAX_LINE))
+        .read_to_end(&mut tail)?;
+    let Some(end) = tail.iter().rposition(|byte| *byte == b'\n') else {
+        return match growing {
+            true => Ok(None),
+            false => Err(io::Error::other("it holds no whole record")),
+        };
+    };
+    if end + 1 < tail.len() && !growing {
+        return Err(io::Error::other("its last line is not whole"));
+    }
+    let last = tail[..end].rsplit(|byte| *byte == b'\n').next();
+    file.seek(SeekFrom::Start(0))?;
+    let mut first = Vec::new();
+    BufReader::new(file)
+        .take(MAX_LINE)
+        .read_until(b'\n', &mut first)?;
     let end = |line: &[u8]| {
         serde_json::from_slice::<End>(line)
             .map_err(|_| io::Error::other("it does not begin and end in a record"))
     };
-    if !whole {
-        return Err(io::Error::other("its last line is not whole"));
-    }
-    Ok(Ends {
+    Ok(Some(Ends {
         path: path.to_path_buf(),
         bytes,
         first: end(&first)?,
-        last: end(last)?,
-    })
+        last: end(last.unwrap_or_default())?,
+    }))
 }
 
 /// Reads a segment through: every line must follow from the one before.
@@ -252,6 +242,19 @@ pub fn hash_of(path: &Path, sequence: u64) -> io::Result<[u8; 32]> {
             return Ok(next.chain().head());
         }
         checker = Some(next);
+    }
+}
+
+/// The text of a file of at most `most` bytes.
+///
+/// # Errors
+/// It cannot be read, is no text, or is longer.
+pub fn bounded(path: &Path, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > most {
+        true => Err(io::Error::other(format!("it is longer than {most} bytes"))),
+        false => Ok(text),
     }
 }
 

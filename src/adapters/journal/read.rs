@@ -3,10 +3,10 @@
 //! It needs no lock and changes nothing. What is no record, or missing, is told with its place and
 //! never skipped in silence; whether the chain holds is not asked here.
 
-use super::files::is_segment;
+use super::files::segment_paths;
 use serde_json::Value;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -92,17 +92,8 @@ impl Reading {
     /// # Errors
     /// The folder cannot be listed.
     pub fn open(dir: &Path) -> io::Result<Reading> {
-        let mut segments = Vec::new();
-        for entry in fs::read_dir(dir)? {
-            let path = entry?.path();
-            if is_segment(&path) {
-                segments.push(path);
-            }
-        }
-        // Numbers are padded, so names sort like them.
-        segments.sort_unstable();
         Ok(Reading {
-            segments: segments.into_iter(),
+            segments: segment_paths(dir)?.into_iter(),
             open: None,
             next: None,
             held: None,
@@ -231,6 +222,7 @@ fn unreadable(error: &io::Error) -> Line {
 mod tests {
     use super::*;
     use std::fmt::Write;
+    use std::fs;
 
     fn line(seq: u64) -> String {
         format!("{{\"v\":1,\"seq\":{seq},\"prev\":\"\",\"kind\":\"note\"}}\n")

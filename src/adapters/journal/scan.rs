@@ -6,9 +6,8 @@
 
 pub mod walk;
 
-use super::files::is_segment;
+use super::files::segment_paths;
 use super::read::MAX_LINE;
-use crate::audit::bundle::MANIFEST;
 use crate::audit::record::Time;
 use std::fs::{self, File};
 use std::io;
@@ -46,18 +45,8 @@ pub struct Segment {
 /// # Errors
 /// The folder cannot be listed, or a segment has no size.
 pub fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if is_segment(&path) {
-            paths.push(path);
-        }
-    }
-    let apart = dir.join(MANIFEST).exists();
-    // Numbers are padded, so names sort like them.
-    paths.sort_unstable();
     // Sizes come after all names: a segment that is not the last of these is complete then.
-    let measured = paths.into_iter().map(|path| {
+    let measured = segment_paths(dir)?.into_iter().map(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let number = name.trim_start_matches("journal-");
         let first = number.trim_end_matches(".jsonl").parse().unwrap_or(0);
@@ -67,7 +56,7 @@ pub fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
             name,
             first,
             bytes,
-            apart,
+            apart: false,
         })
     });
     measured.collect()

@@ -1,5 +1,6 @@
 //! Conditions of a command line, and the search for what meets them.
 
+use super::from::Folder;
 use crate::adapters::clock::SystemClock;
 use crate::adapters::journal::scan::{Segment, cores, segments};
 use crate::adapters::journal::search::{Make, Search, Searched, Told};
@@ -10,7 +11,6 @@ use crate::cli::exit;
 use crate::pipeline::ports::Clock;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 
 /// What is looked for.
 #[derive(clap::Args)]
@@ -106,7 +106,7 @@ impl Ask {
 ///
 /// # Errors
 /// The exit code; what is wrong was printed.
-pub(super) fn listed(folder: &Path) -> Result<Vec<Segment>, u8> {
+pub(super) fn listed(folder: &Folder) -> Result<Vec<Segment>, u8> {
     let unreadable = |why: &str| {
         eprintln!(
             "error: the journal in `{}` cannot be read: {why}",
@@ -114,7 +114,10 @@ pub(super) fn listed(folder: &Path) -> Result<Vec<Segment>, u8> {
         );
         exit::INVALID
     };
-    let found = segments(folder).map_err(|error| unreadable(&error.to_string()))?;
+    let mut found = segments(folder).map_err(|error| unreadable(&error.to_string()))?;
+    for segment in &mut found {
+        segment.apart = folder.bundle;
+    }
     match found.is_empty() {
         true => Err(unreadable("it has no segment, `journal-….jsonl`")),
         false => Ok(found),
@@ -126,7 +129,7 @@ pub(super) fn listed(folder: &Path) -> Result<Vec<Segment>, u8> {
 /// # Errors
 /// The exit code; what is wrong was printed.
 pub(super) fn search<T: Send>(
-    folders: &[PathBuf],
+    folders: &[Folder],
     query: &Query,
     records: bool,
     make: &Make<'_, T>,

@@ -1,7 +1,7 @@
 //! `portcullis audit bundle`: the evidence about some calls, in a folder that is verified by itself.
 
 use super::ask::{Ask, listed, now, search};
-use super::from::From;
+use super::from::{Folder, From};
 use crate::adapters::journal::bundle::{Found, Sought, copy, look};
 use crate::adapters::journal::scan::Segment;
 use crate::audit::bundle::{MANIFEST, Span, in_force, spans};
@@ -99,7 +99,7 @@ fn bundle(arguments: &Arguments) -> Result<u8, u8> {
     })
 }
 
-fn calls(arguments: &Arguments, folders: &[PathBuf]) -> Result<Vec<Call>, u8> {
+fn calls(arguments: &Arguments, folders: &[Folder]) -> Result<Vec<Call>, u8> {
     let requests = arguments.request.iter().map(|id| format!("request={id}"));
     let query = arguments
         .ask
@@ -253,7 +253,7 @@ fn told(arguments: &Arguments, calls: &[Call], spans: &[Span], records: u64, mis
             missing.len()
         );
     }
-    println!("verify it with: portcullis audit verify --journal {out} --keys KEYS");
+    println!("verify it with: portcullis audit verify --bundle {out} --keys KEYS");
 }
 
 const READ_ME: &str = "\
@@ -269,6 +269,6 @@ texts/           the gateway file and the policies that decided, by their SHA-25
 Verify it with the gateway's public checkpoint keys, which you have from elsewhere than from here
 (its /.well-known/jwks.json):
 
-    portcullis audit verify --journal . --keys jwks.json
-    portcullis audit show --journal . REQUEST-ID
+    portcullis audit verify --bundle . --keys jwks.json
+    portcullis audit show --bundle . REQUEST-ID
 ";

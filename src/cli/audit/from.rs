@@ -6,7 +6,8 @@ use crate::cli::exit;
 use crate::config::check::load;
 use crate::config::snapshot::Snapshot;
 use crate::identity::keys::KeySet;
-use std::path::PathBuf;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 
 /// Where journals are.
 #[derive(clap::Args)]
@@ -14,9 +15,30 @@ pub(in crate::cli) struct From {
     /// A journal's folder; may be repeated. Default: the one of the gateway file
     #[arg(long, value_name = "DIR")]
     pub(super) journal: Vec<PathBuf>,
+    /// A folder that `audit bundle` made, in the place of a journal; may be repeated. Only what is
+    /// named so may lack records between its spans
+    #[arg(long, value_name = "DIR", conflicts_with = "journal")]
+    pub(super) bundle: Vec<PathBuf>,
     /// The gateway file, which says where the journal is
     #[arg(long, value_name = "FILE", default_value = "config/gateway.yaml")]
     pub(super) config: PathBuf,
+}
+
+/// A folder to read.
+#[derive(Debug, Clone)]
+pub(in crate::cli) struct Folder {
+    pub(in crate::cli) path: PathBuf,
+    /// Whether it was named as a bundle. What lies in the folder says nothing about that: whoever
+    /// takes records out of a journal could put it there.
+    pub(super) bundle: bool,
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
 }
 
 impl From {
@@ -24,12 +46,22 @@ impl From {
     ///
     /// # Errors
     /// The exit code; what is wrong was printed.
-    pub(super) fn folders(&self) -> Result<Vec<PathBuf>, u8> {
-        if !self.journal.is_empty() {
-            return Ok(self.journal.clone());
+    pub(super) fn folders(&self) -> Result<Vec<Folder>, u8> {
+        let as_one = |bundle| {
+            move |path: &PathBuf| Folder {
+                path: path.clone(),
+                bundle,
+            }
+        };
+        let journals = self.journal.iter().map(as_one(false));
+        let named: Vec<Folder> = journals
+            .chain(self.bundle.iter().map(as_one(true)))
+            .collect();
+        if !named.is_empty() {
+            return Ok(named);
         }
         let snapshot = self.snapshot("name the journal's folder with `--journal DIR`")?;
-        Ok(vec![snapshot.audit.dir.clone()])
+        Ok(vec![as_one(false)(&snapshot.audit.dir)])
     }
 
     /// The public part of the key that the gateway file has for checkpoints.

@@ -1,7 +1,7 @@
 //! `portcullis audit policy`: which configuration was in force.
 
 use super::ask::{instant, now, search};
-use super::from::From;
+use super::from::{Folder, From};
 use crate::audit::query::Query;
 use crate::audit::query::field::Fields;
 use crate::audit::record::Time;
@@ -10,7 +10,7 @@ use crate::cli::exit;
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Largest text of a configuration that is read back, in bytes.
 const MAX_TEXT: u64 = 16 << 20;
@@ -102,34 +102,40 @@ fn text<'v>(record: &'v Value, name: &str) -> &'v str {
 ///
 /// # Errors
 /// The exit code; what is wrong was printed.
-pub(super) fn configurations(folder: &Path) -> Result<(Vec<Loaded>, u64), u8> {
+pub(super) fn configurations(folder: &Folder) -> Result<(Vec<Loaded>, u64), u8> {
     let query = Query::parse(&["kind=config".to_owned()], &Fields::new()).map_err(|error| {
         eprintln!("error: {error}");
         exit::USAGE
     })?;
     let mut all: Vec<Loaded> = Vec::new();
     let make = |line: &[u8], _: Option<&[u8]>, _: &_| serde_json::from_slice::<Value>(line);
-    let searched = search(&[folder.to_owned()], &query, true, &make, &mut |record| {
-        let Ok(record) = record else {
-            return ControlFlow::Continue(());
-        };
-        if record["result"] != "loaded" {
-            if let Some(last) = all.last_mut() {
-                last.refused += 1;
+    let searched = search(
+        std::slice::from_ref(folder),
+        &query,
+        true,
+        &make,
+        &mut |record| {
+            let Ok(record) = record else {
+                return ControlFlow::Continue(());
+            };
+            if record["result"] != "loaded" {
+                if let Some(last) = all.last_mut() {
+                    last.refused += 1;
+                }
+                return ControlFlow::Continue(());
             }
-            return ControlFlow::Continue(());
-        }
-        let time = text(&record, "time").to_owned();
-        if let Some(last) = all.last_mut() {
-            last.until = Some(time);
-        }
-        all.push(Loaded {
-            record,
-            until: None,
-            refused: 0,
-        });
-        ControlFlow::Continue(())
-    })?;
+            let time = text(&record, "time").to_owned();
+            if let Some(last) = all.last_mut() {
+                last.until = Some(time);
+            }
+            all.push(Loaded {
+                record,
+                until: None,
+                refused: 0,
+            });
+            ControlFlow::Continue(())
+        },
+    )?;
     Ok((all, searched.faults))
 }
 
@@ -143,7 +149,7 @@ pub(super) struct Kept {
 }
 
 /// The files of a configuration, and whether all that were asked for are those of then.
-fn files(folder: &Path, loaded: &Loaded, texts: bool) -> (Vec<Kept>, bool) {
+fn files(folder: &Folder, loaded: &Loaded, texts: bool) -> (Vec<Kept>, bool) {
     let mut good = true;
     let files = loaded.record["files"].as_array().into_iter().flatten();
     let files = files.map(|file| {
@@ -165,7 +171,7 @@ fn files(folder: &Path, loaded: &Loaded, texts: bool) -> (Vec<Kept>, bool) {
 ///
 /// # Errors
 /// Why it cannot be shown.
-pub(super) fn kept(folder: &Path, sha256: &str) -> Result<String, &'static str> {
+pub(super) fn kept(folder: &Folder, sha256: &str) -> Result<String, &'static str> {
     if sha256.len() != 64 || !sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err("its digest is none");
     }
@@ -182,7 +188,7 @@ pub(super) fn kept(folder: &Path, sha256: &str) -> Result<String, &'static str> 
 }
 
 /// What a rule says, as it stands in the texts of a configuration, with the name of its file.
-pub(super) fn rule(folder: &Path, loaded: &Loaded, id: &str) -> Option<(String, String)> {
+pub(super) fn rule(folder: &Folder, loaded: &Loaded, id: &str) -> Option<(String, String)> {
     let (files, _) = files(folder, loaded, true);
     let policies = files.into_iter().filter(|file| file.role == "policy");
     let mut found = policies.filter_map(|file| {

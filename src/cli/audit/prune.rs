@@ -2,8 +2,9 @@
 
 use crate::adapters::clock::SystemClock;
 use crate::adapters::journal::prune::{
-    Ends, Pruner, ends, hash_of, removed, segments, whole, written,
+    Ends, Pruner, bounded, ends, hash_of, removed, whole, written,
 };
+use crate::adapters::journal::scan::segments;
 use crate::adapters::key_files;
 use crate::audit::checkpoint::{Signed, public_keys};
 use crate::audit::pruned::{Candidate, Pruned, Rules, Stays, Why, plan};
@@ -18,8 +19,6 @@ use crate::source::quantity::{parse_duration, parse_size, show_duration, show_si
 use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Display;
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -95,12 +94,12 @@ fn prune(arguments: &Arguments) -> Result<u8, u8> {
     let unreadable = |error| invalid(format!("the journal in `{}`: {error}", dir.display()));
     let pruner = Pruner::open(dir).map_err(unreadable)?;
     let gone = removed(dir).map_err(unreadable)?;
+    let all = segments(dir).map_err(unreadable)?;
     let mut found = Vec::new();
-    for path in segments(dir).map_err(unreadable)? {
-        // One that the gateway has just begun may be empty.
-        if fs::metadata(&path).is_ok_and(|metadata| metadata.len() > 0) {
-            found.push(ends(&path).map_err(|error| broken(&path, error))?);
-        }
+    for (index, segment) in all.iter().enumerate() {
+        let growing = index + 1 == all.len();
+        let ends = ends(&segment.path, growing);
+        found.extend(ends.map_err(|error| broken(&segment.path, error))?);
     }
     let candidates = candidates(&found)?;
     let exported = exported(&arguments.exported, &found)?;
@@ -149,9 +148,7 @@ fn exported(files: &[PathBuf], found: &[Ends]) -> Result<Option<u64>, u8> {
     let mut least: Option<u64> = None;
     for file in files {
         let wrong = |what: &str| invalid(format!("`{}`: {what}", file.display()));
-        let mut text = String::new();
-        let read = File::open(file).and_then(|f| f.take(MAX_POSITION).read_to_string(&mut text));
-        read.map_err(|error| wrong(&error.to_string()))?;
+        let text = bounded(file, MAX_POSITION).map_err(|error| wrong(&error.to_string()))?;
         let position: Position =
             serde_json::from_str(&text).map_err(|_| wrong("it is no position of an export"))?;
         let within = |ends: &&Ends| ends.first.seq <= position.seq && position.seq <= ends.last.seq;

@@ -1,7 +1,7 @@
 //! `portcullis audit query`: the calls of a journal that meet conditions.
 
 use super::ask::{Ask, search};
-use super::from::From;
+use super::from::{Folder, From};
 use super::table::{Table, csv};
 use crate::adapters::journal::search::{Make, Searched};
 use crate::audit::query::Query;
@@ -13,7 +13,6 @@ use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 /// Most of the newest that are kept to be turned round.
 const NEWEST: usize = 1000;
@@ -143,7 +142,7 @@ struct Asked<'a> {
 type Told = Result<(Searched, bool), u8>;
 
 impl Asked<'_> {
-    fn rows(&self, folders: &[PathBuf]) -> Told {
+    fn rows(&self, folders: &[Folder]) -> Told {
         let make = |_: &[u8], _: Option<&[u8]>, row: &Row| self.cells(row);
         let mut out = BufWriter::new(io::stdout().lock());
         if self.arguments.csv {
@@ -172,7 +171,7 @@ impl Asked<'_> {
         Ok(told)
     }
 
-    fn lines(&self, folders: &[PathBuf]) -> Told {
+    fn lines(&self, folders: &[Folder]) -> Told {
         let make = |first: &[u8], outcome: Option<&[u8]>, _: &Row| joined(first, outcome);
         let mut out = BufWriter::new(io::stdout().lock());
         self.in_order(folders, &make, &mut |line: Vec<u8>| {
@@ -183,7 +182,7 @@ impl Asked<'_> {
 
     fn in_order<T: Send>(
         &self,
-        folders: &[PathBuf],
+        folders: &[Folder],
         make: &Make<'_, T>,
         put: &mut dyn FnMut(T) -> io::Result<()>,
     ) -> Told {
@@ -230,7 +229,7 @@ impl Asked<'_> {
         columns.map(|column| cell(row, *column)).collect()
     }
 
-    fn groups(&self, folders: &[PathBuf]) -> Told {
+    fn groups(&self, folders: &[Folder]) -> Told {
         let make = |_: &[u8], _: Option<&[u8]>, row: &Row| {
             let time = self.time.map(|time| cell(row, time));
             (self.cells(row), time.unwrap_or_default())

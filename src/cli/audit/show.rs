@@ -1,7 +1,7 @@
 //! `portcullis audit show`: everything about one request.
 
 use super::ask::{listed, search};
-use super::from::From;
+use super::from::{Folder, From};
 use super::policy::{Loaded, configurations, rule};
 use crate::adapters::journal::scan::cores;
 use crate::adapters::journal::search::{Search, Told};
@@ -13,7 +13,6 @@ use crate::cli::exit;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 /// Clocks of gateways and the ids that they give out may differ by so much, in milliseconds.
 const SLACK: u64 = 3_600_000;
@@ -79,7 +78,7 @@ fn answer(arguments: &Arguments) -> Result<u8, u8> {
     })
 }
 
-fn find(folder: &Path, id: &str) -> Result<Shown, u8> {
+fn find(folder: &Folder, id: &str) -> Result<Shown, u8> {
     // An id says when it was given out, which spares reading what is older.
     let begun = ulid::Ulid::from_string(id).ok();
     let begun = begun.map(|id| Time(id.timestamp_ms().saturating_sub(SLACK)));
@@ -125,21 +124,27 @@ fn time(record: &Value) -> Option<Time> {
 }
 
 /// The records with this request's id, from some time on.
-fn records(folder: &Path, id: &str, since: Option<Time>) -> Result<(Vec<Value>, u64), u8> {
+fn records(folder: &Folder, id: &str, since: Option<Time>) -> Result<(Vec<Value>, u64), u8> {
     let mut query = query(&format!("request_id={id}"))?;
     query.since = since;
     let mut records = Vec::new();
     let make = |line: &[u8], _: Option<&[u8]>, _: &_| serde_json::from_slice::<Value>(line);
-    let searched = search(&[folder.to_owned()], &query, true, &make, &mut |record| {
-        let record = record.unwrap_or(Value::Null);
-        // A refusal is alone, and an outcome is the last.
-        let last = record["kind"] != "intent";
-        records.push(record);
-        match last {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    })?;
+    let searched = search(
+        std::slice::from_ref(folder),
+        &query,
+        true,
+        &make,
+        &mut |record| {
+            let record = record.unwrap_or(Value::Null);
+            // A refusal is alone, and an outcome is the last.
+            let last = record["kind"] != "intent";
+            records.push(record);
+            match last {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        },
+    )?;
     Ok((records, searched.faults))
 }
 
@@ -151,7 +156,7 @@ fn query(condition: &str) -> Result<Query, u8> {
 }
 
 /// The first checkpoint that covers a record.
-fn covering(folder: &Path, seq: u64, since: Option<Time>) -> Result<Option<Value>, u8> {
+fn covering(folder: &Folder, seq: u64, since: Option<Time>) -> Result<Option<Value>, u8> {
     let mut query = query("kind=checkpoint")?;
     query.since = since.map(|time| Time(time.0.saturating_sub(SLACK)));
     let search = Search {

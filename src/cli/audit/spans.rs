@@ -1,7 +1,7 @@
 //! What `audit verify` does with a bundle, and with a journal whose beginning was removed.
 
 use crate::adapters::journal::bundle::{Found, before};
-use crate::adapters::journal::prune::removed;
+use crate::adapters::journal::prune::{bounded, removed};
 use crate::adapters::journal::scan::{Segment, cores};
 use crate::adapters::journal::verify::verify;
 use crate::audit::bundle::MANIFEST;
@@ -14,8 +14,6 @@ use crate::audit::verify::piece::Means;
 use crate::audit::verify::report::Report;
 use crate::identity::keys::KeySet;
 use serde::Deserialize;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// Longest manifest that is read, in bytes.
@@ -108,11 +106,6 @@ impl Bundle {
     }
 }
 
-/// Whether a folder is a bundle.
-pub(super) fn is_bundle(folder: &Path) -> bool {
-    folder.join(MANIFEST).exists()
-}
-
 /// Verifies a bundle: each span by itself, each up to a checkpoint, all of one journal.
 pub(super) fn bundle(
     folder: &Path,
@@ -126,12 +119,9 @@ pub(super) fn bundle(
         texts: 0,
         faults: Vec::new(),
     };
-    let mut text = String::new();
-    let read = File::open(folder.join(MANIFEST))
-        .and_then(|file| file.take(MAX_MANIFEST).read_to_string(&mut text));
-    let manifest = read
+    let manifest = bounded(&folder.join(MANIFEST), MAX_MANIFEST)
         .map_err(|error| error.to_string())
-        .and_then(|_| serde_json::from_str::<Manifest>(&text).map_err(|error| error.to_string()));
+        .and_then(|text| serde_json::from_str::<Manifest>(&text).map_err(|e| e.to_string()));
     let manifest = match manifest {
         Ok(manifest) => manifest,
         Err(error) => {

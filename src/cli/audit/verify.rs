@@ -3,7 +3,7 @@
 use super::ask::{Progress, listed};
 use super::from::From;
 use super::keys;
-use super::spans::{Beginning, Bundle, beginning, bundle, is_bundle};
+use super::spans::{Beginning, Bundle, beginning, bundle};
 use crate::adapters::journal::scan::cores;
 use crate::adapters::journal::verify::{is_held, verify};
 use crate::audit::checkpoint::Signed;
@@ -87,7 +87,7 @@ fn answer(arguments: &Arguments) -> Result<u8, u8> {
             held,
             tail: u64::try_from(tail.as_millis()).unwrap_or(u64::MAX),
         };
-        if is_bundle(folder) {
+        if folder.bundle {
             let found = bundle(folder, &segments, &means, &external);
             whole &= found.intact();
             match arguments.json {

@@ -1,6 +1,6 @@
 //! `portcullis audit bundle`: evidence that is verified by itself.
 
-use super::made::{Made, POLICY, Said, command, request, sha256};
+use super::made::{Made, POLICY, Said, command_on, request, sha256};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,9 @@ fn made() -> (Made, [String; 2]) {
 fn verify(made: &Made, dir: &Path, more: &[&str]) -> Said {
     let keys = made.keys();
     let arguments = [&["verify", "--keys", keys.to_str().unwrap()], more].concat();
-    let output = command(&arguments, dir).stdin(Stdio::null()).output();
+    let output = command_on(&arguments, "--bundle", dir)
+        .stdin(Stdio::null())
+        .output();
     Said::of(output.unwrap())
 }
 
@@ -71,7 +73,9 @@ fn a_bundle_proves_its_calls_and_holds_what_decided_them() {
     assert_eq!(text, POLICY.as_bytes());
     let found = verify(&made, &out, &[]);
     assert_eq!(found.code, 0, "{}{}", found.out, found.err);
-    let output = command(&["show", &third, "--json"], &out).output().unwrap();
+    let output = command_on(&["show", &third, "--json"], "--bundle", &out)
+        .output()
+        .unwrap();
     let shown = Said::of(output);
     assert_eq!(shown.code, 0, "{}{}", shown.out, shown.err);
     assert!(shown.out.contains("responded"), "{}", shown.out);
@@ -128,4 +132,69 @@ fn conditions_choose_calls_and_what_no_checkpoint_covers_is_not_called_proven() 
     let (said, out) = bundle(&made, &["subject=dave"]);
     assert_eq!((said.code, out.exists()), (1, false), "{}", said.err);
     assert!(said.err.contains(&format!("record {late}")), "{}", said.err);
+}
+
+#[test]
+fn a_span_of_time_alone_chooses_calls() {
+    let (made, _) = made();
+    let (said, out) = bundle(&made, &["--since", "2026-11-30", "--until", "2026-12-01"]);
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    assert_eq!(verify(&made, &out, &[]).code, 0);
+    let manifest = fs::read_to_string(out.join("bundle.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["calls"], 5);
+    fs::remove_dir_all(&out).unwrap();
+    assert_eq!(bundle(&made, &["--until", "2026-11-30"]).0.code, 1);
+}
+
+/// Whoever can take a segment away can also put a file there that calls the rest a bundle.
+#[test]
+fn a_journal_is_no_bundle_whatever_lies_in_it() {
+    let (made, [_, third]) = made();
+    let dir = made.dir();
+    let all = spans(&dir);
+    fs::remove_file(&all[1]).unwrap();
+    let rest = [&all[0], &all[2]].map(|path| {
+        let text = fs::read_to_string(path).unwrap();
+        let seq = |line: &str| serde_json::from_str::<Value>(line).unwrap()["seq"].clone();
+        let lines: Vec<&str> = text.lines().collect();
+        json!({"file": path.file_name().unwrap().to_str(), "records": lines.len(),
+            "first_seq": seq(lines[0]), "last_seq": seq(lines[lines.len() - 1])})
+    });
+    let manifest = json!({"v": 1, "calls": 9, "spans": rest, "texts": []});
+    fs::write(dir.join("bundle.json"), manifest.to_string()).unwrap();
+    let keys = made.keys();
+    for arguments in [
+        &["verify", "--keys", keys.to_str().unwrap()][..],
+        &["query", "subject=alice"],
+        &["show", "--json", &third],
+    ] {
+        let said = made.audit(arguments);
+        assert_eq!(said.code, 5, "{arguments:?}: {}{}", said.out, said.err);
+    }
+    // Named as a bundle it is one, and says that it is no more than that.
+    let said = verify(&made, &dir, &[]);
+    assert!(said.out.contains("evidence about 9 calls"), "{}", said.out);
+}
+
+#[test]
+fn a_manifest_that_is_none_proves_nothing() {
+    let (made, [first, _]) = made();
+    let (said, out) = bundle(&made, &["--request", &first]);
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    let file = out.join("bundle.json");
+    let good = fs::read_to_string(&file).unwrap();
+    let doubled = good.replacen("\"calls\":", "\"calls\": 7, \"calls\":", 1);
+    let mistyped = good.replacen("\"first_seq\": ", "\"first_seq\": \"1\", \"x\": ", 1);
+    let outside = good.replacen(&sha256(POLICY.as_bytes()), "../../key", 2);
+    let oversized = format!("{good}{}", " ".repeat(65 << 20));
+    for bad in ["", "[]", "{}", &doubled, &mistyped, &outside, &oversized] {
+        assert_ne!(bad, good);
+        fs::write(&file, bad).unwrap();
+        let said = verify(&made, &out, &[]);
+        let shown = &bad[..bad.len().min(400)];
+        assert_eq!(said.code, 5, "{shown}: {}", said.out);
+    }
+    fs::remove_file(&file).unwrap();
+    assert_eq!(verify(&made, &out, &[]).code, 5);
 }

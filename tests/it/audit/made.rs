@@ -270,12 +270,13 @@ impl Made {
 }
 
 pub fn command(arguments: &[&str], journal: &Path) -> Command {
+    command_on(arguments, "--journal", journal)
+}
+
+/// `portcullis audit` on a folder that is named by this option.
+pub fn command_on(arguments: &[&str], option: &str, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-    command
-        .arg("audit")
-        .args(arguments)
-        .arg("--journal")
-        .arg(journal);
+    command.arg("audit").args(arguments).arg(option).arg(folder);
     command
 }
 

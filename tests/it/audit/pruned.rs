@@ -3,13 +3,18 @@
 use super::made::{JOURNAL, Made, Said, command, sha256};
 use crate::support::issuer::{DevAlgorithm, Issuer};
 use crate::support::process::{Files, Plan};
+use portcullis::adapters::clock::ManualClock;
+use portcullis::adapters::journal::{FileJournal, Settings};
+use portcullis::adapters::random::SystemRandom;
 use portcullis::audit::pruned::Pruned;
+use portcullis::identity::SigningKey;
 use portcullis::identity::issuer::Algorithm;
 use portcullis::identity::keys::KeySet;
 use serde_json::json;
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 
 /// A journal of three segments and the gateway file that it belongs to.
 struct Stand {
@@ -232,4 +237,107 @@ fn a_crash_between_the_line_and_the_removal_is_made_good() {
     assert_eq!(stand.there(), [false, false, true]);
     assert_eq!(stand.lines().len(), 2);
     assert_eq!(stand.verify(&[]).code, 0);
+}
+
+#[test]
+fn a_position_that_is_none_is_refused_and_nothing_goes() {
+    let stand = Stand::new("36500d");
+    let good = json!({"journal": JOURNAL, "segment": "s", "offset": 0, "seq": 3,
+        "sha256": "ab".repeat(32)});
+    let text = good.to_string();
+    let long = format!("{{\"x\":\"{}\",{}", "x".repeat(70_000), &text[1..]);
+    let cases = [
+        String::new(),
+        "[]".to_owned(),
+        text.replace("\"seq\":3,", ""),
+        text.replace("\"seq\":3", "\"seq\":\"3\""),
+        text.replace("\"seq\":3", "\"seq\":-3"),
+        text.replace("\"seq\":3", "\"seq\":3,\"seq\":99"),
+        text.replace("\"seq\":3", "\"seq\":99999"),
+        long,
+    ];
+    let path = stand.files.path("position.json");
+    for case in cases {
+        stand.files.put("position.json", &case);
+        let said = stand.prune(&["--exported", path.to_str().unwrap()]);
+        let shown = &case[..case.len().min(200)];
+        assert_eq!(said.code, 3, "{shown}: {}{}", said.out, said.err);
+        assert_eq!(stand.there(), [true, true, true]);
+    }
+    fs::remove_file(&path).unwrap();
+    let said = stand.prune(&["--exported", path.to_str().unwrap()]);
+    assert_eq!(said.code, 3, "{}", said.err);
+}
+
+#[test]
+fn lines_of_removed_segments_that_are_none_prove_nothing() {
+    let stand = Stand::new("0s");
+    assert_eq!(stand.prune(&[]).code, 0);
+    let file = stand.made.dir().join("pruned.jsonl");
+    let good = fs::read_to_string(&file).unwrap();
+    for bad in [
+        good.replacen("\"v\":1", "\"v\":2", 1),
+        good.replacen("\"v\":1,", "", 1),
+        good.replacen("\"first_seq\":1", "\"first_seq\":\"1\"", 1),
+        good.replacen("\"v\":1", "\"v\":1,\"v\":1", 1),
+        good.replacen("\"v\":1", "\"v\":1,\"x\":1", 1),
+        format!("{}\n{good}", "x".repeat(1 << 20)),
+    ] {
+        assert_ne!(bad, good);
+        fs::write(&file, &bad).unwrap();
+        let said = stand.verify(&[]);
+        assert_eq!(said.code, 5, "{}: {}", &bad[..200], said.out);
+    }
+    fs::write(&file, good).unwrap();
+    assert_eq!(stand.verify(&[]).code, 0);
+}
+
+/// A gateway may be in the middle of a line, and another pruner at work.
+#[test]
+fn it_works_beside_a_gateway_and_not_beside_another_pruner() {
+    let stand = Stand::new("0s");
+    let newest = &stand.segments[2];
+    let good = fs::read(newest).unwrap();
+    let other = File::create(stand.made.dir().join("prune.lock")).unwrap();
+    other.lock().unwrap();
+    let said = stand.prune(&[]);
+    assert_eq!(
+        (said.code, stand.there()),
+        (3, vec![true; 3]),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("at work"), "{}", said.err);
+    drop(other);
+    // Nothing but the beginning of its first line: the one before it may still be needed.
+    fs::write(newest, &good[..20]).unwrap();
+    let said = stand.prune(&[]);
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    assert_eq!(stand.there(), [false, true, true]);
+    let mut torn = good.clone();
+    torn.extend(b"{\"v\":1,\"seq\":99");
+    fs::write(newest, torn).unwrap();
+    let said = stand.prune(&[]);
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    assert_eq!(stand.there(), [false, false, true]);
+    fs::write(newest, good).unwrap();
+    assert_eq!(stand.verify(&[]).code, 0);
+}
+
+#[test]
+fn a_gateway_goes_on_behind_what_was_removed() {
+    let stand = Stand::new("0s");
+    assert_eq!(stand.prune(&[]).code, 0);
+    let key = SigningKey::from_pem(&stand.made.pem()).unwrap();
+    let settings = Settings::new(stand.made.dir(), Arc::new(key), "gw-2".into());
+    let clock = Arc::new(ManualClock::at(super::made::START + 86_400_000));
+    let journal = FileJournal::open(settings, clock, &SystemRandom).unwrap();
+    journal.close();
+    let said = stand.verify(&[]);
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    assert!(
+        said.out.contains("2 segments, by signed lines"),
+        "{}",
+        said.out
+    );
 }
