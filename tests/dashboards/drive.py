@@ -147,10 +147,20 @@ class Prometheus:
         assert answer["status"] == "success", (query, answer)
         return answer["data"]
 
-    def over(self, expression, began, step=1):
+    def over(self, expression, began, step=0.5):
         """Every series that there was since `began`."""
         found = self.ask("query_range", query=expression, start=began, end=time.time(), step=step)
         return found["result"]
+
+    def knows(self, targets):
+        """Waits until each target was scraped: before that, what is old would look new."""
+        until = time.time() + 60
+        while time.time() < until:
+            up = (self.ask("query", query="up == 1") or {"result": []})["result"]
+            if {s["metric"]["instance"] for s in up} >= set(targets):
+                return
+            time.sleep(0.2)
+        raise SystemExit("Prometheus scraped nothing:\n" + open(self.log.name).read())
 
     def firing(self):
         alerts = (self.ask("alerts") or {"alerts": []})["alerts"]
@@ -239,6 +249,7 @@ def main():
         targets = [f"127.0.0.1:{g.admin}" for g in (first, second)]
         prometheus = Prometheus(at("prometheus"), targets, url(beside)[len("http://"):])
         stops.append(prometheus.process.terminate)
+        prometheus.knows(targets)
         load, other = Load(first.public, tokens), Load(second.public, tokens)
         load.start()
         other.start()
@@ -250,6 +261,7 @@ def main():
             reconcile(program, at)
             early |= prometheus.firing()
             time.sleep(1)
+        early |= prometheus.firing()
         if early:
             failures.append(f"fired without a cause: {sorted(early)}")
         say("nothing fires while nothing is wrong")
@@ -261,6 +273,7 @@ def main():
         collector.status = 400
         stand_in(1)
         first.put("policy.yaml", POLICY.format(hello=SHADOW))
+        first.reaches("portcullis_generation 2")
         if device:
             fill(device)
         status, refused = Caller(first.public).call(tokens["author"], skill="review")

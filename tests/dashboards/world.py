@@ -147,6 +147,15 @@ class Gateway:
         connection.request("GET", path)
         return connection.getresponse().read().decode()
 
+    def reaches(self, line):
+        """Waits for a line of its metrics."""
+        until = time.time() + 30
+        while time.time() < until:
+            if line in self.get("/metrics").splitlines():
+                return
+            time.sleep(0.1)
+        raise SystemExit(f"no `{line}`:\n" + self.get("/metrics"))
+
     def stop(self):
         self.process.terminate()
         try:
