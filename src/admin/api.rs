@@ -7,6 +7,7 @@ use super::health::AdminReply;
 use super::revoke;
 use crate::a2a::strict_json::{Value, parse_value};
 use crate::adapters::revocation_file::RevocationFile;
+use crate::audit::record::Trigger;
 use crate::identity::issuer::Grant;
 use crate::identity::transport::presented;
 use crate::identity::{Answer, KeySource, Principal};
@@ -153,7 +154,7 @@ impl Api {
 
     fn reload(&self, operator: &Operator) -> AdminReply {
         self.done(operator, "reload", "");
-        self.gate.request_reload();
+        self.gate.request_reload(Trigger::Admin);
         let generation = self.gate.live().snapshot.generation;
         let accepted = json!({ "accepted": true, "generation": generation });
         answer(202, &accepted)

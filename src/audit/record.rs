@@ -11,7 +11,7 @@ mod value;
 pub use decision::{Decision, Near, Shadows};
 pub use label::{
     Assurance, AttemptError, ConfigResult, Delivery, Effect, Ended, Grant, Judged, NoteTopic,
-    Proof, Purpose, Reached, SkillSource, Stage, Surface,
+    Proof, Purpose, Reached, SkillSource, Stage, Surface, Trigger,
 };
 pub use other::{
     CardChanged, Checkpoint, ConfigChange, ConfigFile, Fetch, Note, Refusals, Unclosed, schema,

@@ -4,6 +4,7 @@ use super::exit;
 use super::log::{self, LogForm};
 use super::server::{Outside, Server, Sockets, StartError};
 use super::shipping::{Pace, Shipping};
+use crate::audit::record::Trigger;
 use crate::config::watch::{Reloader, SETTLE};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -103,7 +104,7 @@ impl Signals {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => server.gate.request_reload(),
+                _ = self.hangup.recv() => server.gate.request_reload(Trigger::Signal),
             }
         }
     }

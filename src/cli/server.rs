@@ -17,6 +17,7 @@ use crate::adapters::resolver::SystemResolver;
 use crate::adapters::revocation_file::{RevocationFile, RevocationFileError};
 use crate::admin::api::{Api, MAX_BODY};
 use crate::admin::health::{Cause, Reason, is_ready};
+use crate::audit::record::Trigger;
 use crate::config::check::Loaded;
 use crate::config::snapshot::Snapshot;
 use crate::config::watch::Reloader;
@@ -241,7 +242,7 @@ impl Server {
         let gate = Arc::new(Gate::new(ports, loaded.snapshot));
         gate.count_unknown();
         let texts = gate.keep_texts(&gate.live().snapshot);
-        gate.record_loaded("start", 0, &texts);
+        gate.record_loaded(Trigger::Start, 0, &texts);
         let told = Arc::downgrade(&gate);
         gate.issuer_keys.observe(Arc::new(move |fetch| {
             if let Some(gate) = told.upgrade() {

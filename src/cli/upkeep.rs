@@ -1,5 +1,6 @@
 //! What a running gateway does by itself: keeping cards fresh, looking for a new configuration.
 
+use crate::audit::record::Trigger;
 use crate::config::capture::key_file;
 use crate::config::check::Loaded;
 use crate::config::watch::{INTERVAL, Look, Reloader};
@@ -91,6 +92,7 @@ pub async fn run(
     cards.follow(&gate.live());
     let interval = reloader.as_ref().map_or(INTERVAL, Reloader::interval);
     let mut alerted = Alerted::default();
+    let mut asked = Trigger::Watch;
     alerted.look(&gate);
     loop {
         tokio::select! { biased;
@@ -100,9 +102,10 @@ pub async fn run(
         gate.record_strangers(false);
         alerted.look(&gate);
         gate.issuer_keys.tick();
-        if gate.take_reload_request()
+        if let Some(by) = gate.take_reload_request()
             && let Some(reloader) = &mut reloader
         {
+            asked = by;
             reloader.trigger();
         }
         let Some(looking) = reloader.take() else {
@@ -128,7 +131,12 @@ pub async fn run(
             continue;
         };
         reloader = Some(looked_with);
-        take(&gate, &mut cards, &broken, look).await;
+        // Changed files settle first, and what was asked for then is still what was asked for.
+        let settling = matches!(look, Look::Settling);
+        take(&gate, &mut cards, &broken, look, asked).await;
+        if !settling {
+            asked = Trigger::Watch;
+        }
     }
 }
 
@@ -160,7 +168,13 @@ impl Alerted {
     }
 }
 
-async fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: Look) {
+async fn take(
+    gate: &Arc<Gate>,
+    cards: &mut CardRefresh,
+    broken: &Broken,
+    look: Look,
+    asked: Trigger,
+) {
     match look {
         Look::Unchanged => {
             gate.confirm_files();
@@ -186,7 +200,7 @@ async fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: 
             let live = gate.install(snapshot);
             gate.record_file_keys(&before, &live);
             gate.confirm_files();
-            gate.record_loaded("watch", warnings.0.len() as u64, &kept);
+            gate.record_loaded(asked, warnings.0.len() as u64, &kept);
             tracing::info!(
                 generation = live.snapshot.generation,
                 "a new configuration is in force"
@@ -199,7 +213,7 @@ async fn take(gate: &Arc<Gate>, cards: &mut CardRefresh, broken: &Broken, look: 
                 "the changed configuration is refused; the last good one stays\n{problems}"
             );
             gate.metrics.reload_failed();
-            gate.record_rejected("watch", &problems);
+            gate.record_rejected(asked, &problems);
             let first = problems.0.iter().find(|p| p.severity == Severity::Error);
             broken.set(first.map(|p| format!("{}:{}: {}", p.file, p.line, p.message)));
         }

@@ -7,7 +7,7 @@ use super::{Gate, Live};
 use crate::a2a::card::rewrite::sha256;
 use crate::audit::record::{
     CardChanged, ConfigChange, ConfigFile, ConfigResult, Counts, Fetch, Head, Id, Ids, Millis,
-    Note, NoteTopic, Purpose, Record, Refusals, Sha256, Text, Time,
+    Note, NoteTopic, Purpose, Record, Refusals, Sha256, Text, Time, Trigger,
 };
 use crate::config::snapshot::{Agent, Snapshot, SourceRole};
 use crate::identity::KeySource;
@@ -24,7 +24,7 @@ impl Gate {
     }
 
     /// Records that the configuration in force was loaded; `kept` says which of its texts are kept.
-    pub fn record_loaded(&self, trigger: &'static str, warnings: u64, kept: &[bool]) {
+    pub fn record_loaded(&self, trigger: Trigger, warnings: u64, kept: &[bool]) {
         let live = self.live();
         let sources = &live.snapshot.sources;
         let files: Vec<ConfigFile<'_>> = sources
@@ -54,7 +54,7 @@ impl Gate {
     }
 
     /// Records that a configuration was refused.
-    pub fn record_rejected(&self, trigger: &'static str, problems: &Problems) {
+    pub fn record_rejected(&self, trigger: Trigger, problems: &Problems) {
         let live = self.live();
         let errors = problems.0.iter().filter(|p| p.severity == Severity::Error);
         let codes: Vec<Box<str>> = errors

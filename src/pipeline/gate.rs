@@ -14,13 +14,14 @@ use super::proofs::SeenProofs;
 use super::revocations::{Added, Revocations};
 use super::strangers::Strangers;
 use super::token_cache::TokenCache;
+use crate::audit::record::Trigger;
 use crate::audit::redact::hidden::HidingKey;
 use crate::config::snapshot::Snapshot;
 use crate::identity::{Issuers, KeySource, Principal};
 use crate::source::Problem;
 use arc_swap::ArcSwap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// One generation in force: the compiled configuration and what is kept beside it.
@@ -137,7 +138,7 @@ pub struct Gate {
     pub used_tokens: UsedTokens,
     /// What is revoked before it expires.
     pub revocations: Revocations,
-    reload: AtomicBool,
+    reload: Mutex<Option<Trigger>>,
     /// When the files in force were last found unchanged or taken, in monotonic milliseconds.
     confirmed: AtomicU64,
 }
@@ -223,7 +224,7 @@ impl Gate {
             strangers: Strangers::default(),
             used_tokens: UsedTokens::default(),
             revocations,
-            reload: AtomicBool::new(false),
+            reload: Mutex::default(),
             confirmed: AtomicU64::new(confirmed),
         }
     }
@@ -259,14 +260,17 @@ impl Gate {
         }
     }
 
-    /// Asks for a look at the configuration files, as an operator does by a signal.
-    pub fn request_reload(&self) {
-        self.reload.store(true, Ordering::Relaxed);
+    /// Asks for a look at the configuration files, as an operator does; `by` is for its record.
+    pub fn request_reload(&self, by: Trigger) {
+        *self.reload.lock().unwrap_or_else(PoisonError::into_inner) = Some(by);
     }
 
-    /// Whether a look was asked for since the last call.
-    pub fn take_reload_request(&self) -> bool {
-        self.reload.swap(false, Ordering::Relaxed)
+    /// What asked for a look since the last call.
+    pub fn take_reload_request(&self) -> Option<Trigger> {
+        self.reload
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// The files in force were looked at and are still what they were.

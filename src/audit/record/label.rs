@@ -293,6 +293,20 @@ labels! {
 }
 
 labels! {
+    /// What asked for a configuration.
+    Trigger {
+        /// The process began.
+        Start = "start",
+        /// Its files changed.
+        Watch = "watch",
+        /// A signal (SIGHUP).
+        Signal = "signal",
+        /// An order by the admin API.
+        Admin = "admin",
+    }
+}
+
+labels! {
     /// What the journal says about itself.
     NoteTopic {
         /// The journal was opened; says what was found and mended.

@@ -3,7 +3,7 @@
 use super::value::LIST;
 use super::{
     Artifacts, ConfigResult, Counts, Head, Id, Ids, Millis, NoteTopic, Purpose, Record, Sha256,
-    Text, Time,
+    Text, Time, Trigger,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -66,8 +66,8 @@ pub struct ConfigChange<'a> {
     pub head: Head<'a>,
     /// Whether it is in force.
     pub result: ConfigResult,
-    /// What asked for it: `start`, `watch`, `signal`, `admin`.
-    pub trigger: &'a str,
+    /// What asked for it.
+    pub trigger: Trigger,
     /// How many problems it had.
     pub problems: u64,
     /// The codes of the first of them, at most 8, when it was refused.

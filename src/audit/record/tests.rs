@@ -77,7 +77,7 @@ fn a_record_calls_its_kind_what_its_line_does() {
     let config = Record::Config(ConfigChange {
         head: HEAD,
         result: ConfigResult::Rejected,
-        trigger: "watch",
+        trigger: Trigger::Watch,
         problems: 1,
         codes: Ids::default(),
         files: &[],

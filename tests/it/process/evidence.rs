@@ -112,8 +112,11 @@ async fn the_texts_of_every_generation_are_kept_and_give_its_digest() {
         (of_kind(&records, "config").len() == 2).then_some(records)
     })
     .await;
-    for config in of_kind(&records, "config") {
-        assert_eq!(config["result"], "loaded");
+    for (config, trigger) in of_kind(&records, "config").iter().zip(["start", "watch"]) {
+        assert_eq!(
+            (&config["result"], &config["trigger"]),
+            (&"loaded".into(), &trigger.into())
+        );
         let named = config["files"].as_array().unwrap();
         let roles: Vec<&Value> = named.iter().map(|file| &file["role"]).collect();
         assert_eq!(roles, ["gateway", "policy"]);

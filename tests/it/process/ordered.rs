@@ -5,7 +5,7 @@ use super::hello_agent;
 use crate::support::client::{get, post_json};
 use crate::support::fake_agent::{message, version_of};
 use crate::support::issuer::{DevAlgorithm, Grant, Issuer};
-use crate::support::process::{Files, OPEN, Plan, Process, RPC, eventually};
+use crate::support::process::{Files, OPEN, Plan, Process, RPC, eventually, of_kind};
 use portcullis::cli::demo_agent::DemoAgent;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -329,6 +329,10 @@ async fn a_reload_is_ordered_by_the_socket_and_by_a_token() {
     stand.files.put("policy.yaml", OPEN);
     assert_eq!(stand.done(&["reload"])["generation"], 2);
     until(200).await;
+    let records = stand.files.records();
+    let configs = of_kind(&records, "config");
+    let triggers: Vec<&Value> = configs.iter().map(|r| &r["trigger"]).collect();
+    assert_eq!(triggers, ["start", "admin", "admin"]);
 
     // The same orders by the address, with the full grant and nothing less.
     let admin = stand.process.admin;

@@ -72,6 +72,11 @@ async fn a_good_policy_takes_effect_and_a_broken_one_changes_nothing() {
         .map(|r| r["result"].as_str().unwrap())
         .collect();
     assert_eq!(results, ["loaded", "loaded", "rejected", "loaded"]);
+    let triggers: Vec<&Value> = of_kind(&records, "config")
+        .iter()
+        .map(|r| &r["trigger"])
+        .collect();
+    assert_eq!(triggers, ["start", "signal", "signal", "signal"]);
 }
 
 /// As Kubernetes mounts a ConfigMap: files are links through `..data`, which is replaced by a
