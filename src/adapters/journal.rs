@@ -124,6 +124,9 @@ impl FileJournal {
         let dir = settings.dir.clone();
         let mut files = Files::open(&dir, settings.segment_bytes, &settings.instance)?;
         let found = recover::read(&files.segments()?)?;
+        for (path, bytes) in &found.doubled {
+            files.trim(path, *bytes)?;
+        }
         if let Some((path, bytes)) = &found.last {
             files.resume(path, *bytes)?;
         }

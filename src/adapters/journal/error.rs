@@ -23,7 +23,7 @@ pub enum OpenError {
     },
     /// A segment has a record that does not follow from those before it; this is no torn write.
     Damaged(PathBuf, Broken),
-    /// A segment does not end where the next one goes on.
+    /// A segment does not end where the next one begins.
     Gap(PathBuf),
     /// Its metrics cannot be made.
     Metrics(String),
@@ -85,7 +85,7 @@ impl fmt::Display for OpenError {
             }
             OpenError::Gap(path) => write!(
                 f,
-                "the journal is damaged: records are missing after the last one of `{}`; {MOVE}",
+                "the journal is damaged: `{}` does not end where the next segment begins; {MOVE}",
                 path.display()
             ),
             OpenError::Metrics(why) => write!(f, "the journal's metrics cannot be made: {why}"),

@@ -4,12 +4,14 @@ use super::{Holder, OpenError};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const LOCK: &str = "lock";
+/// A segment in the making.
+const CARRIED: &str = "carried.tmp";
 /// Longest lock file that is read, in bytes.
 const MAX_LOCK: u64 = 4096;
 /// How far ahead space is taken, in bytes: a device that fills up shows so much earlier.
@@ -37,6 +39,11 @@ pub(super) trait Storage: Send {
     /// Goes on in a new segment, whose first record will be `sequence`, with room for `reserve`
     /// bytes. On an error the segment before is still the current one.
     fn begin(&mut self, sequence: u64, reserve: u64) -> io::Result<()>;
+    /// What the current segment has behind its first `from` bytes.
+    fn tail(&self, from: u64) -> io::Result<Vec<u8>>;
+    /// Goes on in a new segment as [`Storage::begin`] does, which has `tail` already, durably, when
+    /// it gets its name; then cuts it from the current segment, behind its first `from` bytes.
+    fn carry(&mut self, tail: &[u8], from: u64, sequence: u64, reserve: u64) -> io::Result<()>;
     /// Gives back what was reserved and is not used.
     fn release(&mut self);
     /// Whether the current segment's name no longer leads to it (renamed or removed).
@@ -99,12 +106,7 @@ impl Files {
     /// Goes on in an existing segment after its first `bytes`, removing what follows them.
     pub(super) fn resume(&mut self, path: &Path, bytes: u64) -> Result<(), OpenError> {
         let open = || {
-            let file = OpenOptions::new().append(true).open(path)?;
-            let metadata = file.metadata()?;
-            if metadata.len() > bytes {
-                file.set_len(bytes)?;
-                file.sync_all()?;
-            }
+            let (file, metadata) = cut_to(path, bytes)?;
             Ok(Segment {
                 path: path.to_path_buf(),
                 inode: metadata.ino(),
@@ -115,6 +117,16 @@ impl Files {
         };
         self.current = Some(open().map_err(OpenError::io("open the journal's segment", path))?);
         Ok(())
+    }
+
+    /// Removes what stands behind the first `bytes` of a segment that is not the current one.
+    pub(super) fn trim(&self, path: &Path, bytes: u64) -> Result<(), OpenError> {
+        let cut = cut_to(path, bytes).map(drop);
+        cut.map_err(OpenError::io("cut the journal's segment", path))
+    }
+
+    fn path(&self, sequence: u64) -> PathBuf {
+        self.dir.join(format!("journal-{sequence:020}.jsonl"))
     }
 
     fn current(&mut self) -> io::Result<&mut Segment> {
@@ -189,34 +201,65 @@ impl Storage for Files {
     fn begin(&mut self, sequence: u64, reserve: u64) -> io::Result<()> {
         make_dir(&self.dir)?;
         self.hold_again()?;
-        let path = self.dir.join(format!("journal-{sequence:020}.jsonl"));
+        let path = self.path(sequence);
         // An empty segment of this name is left behind when its first write failed.
         if fs::metadata(&path).is_ok_and(|metadata| metadata.len() == 0) {
             fs::remove_file(&path)?;
         }
-        let file = OpenOptions::new()
-            .create_new(true)
-            .append(true)
-            .mode(0o600)
-            .open(&path)?;
-        let begun = || -> io::Result<Segment> {
-            let mut segment = Segment {
-                inode: file.metadata()?.ino(),
-                path: path.clone(),
-                file,
-                bytes: 0,
-                reserved: 0,
-            };
-            segment.reserve(reserve, self.ahead)?;
+        let mut segment = Segment::create(&path)?;
+        let begun = segment
+            .reserve(reserve, self.ahead)
             // The new name must survive a power loss as well as the bytes will.
-            sync_dir(&self.dir)?;
-            Ok(segment)
-        };
-        let segment = begun().inspect_err(|_| {
+            .and_then(|_| sync_dir(&self.dir));
+        begun.inspect_err(|_| {
             let _ = fs::remove_file(&path);
         })?;
         self.release();
         self.current = Some(segment);
+        Ok(())
+    }
+
+    fn tail(&self, from: u64) -> io::Result<Vec<u8>> {
+        let segment = self.current.as_ref().ok_or_else(no_segment)?;
+        let length = segment.bytes.saturating_sub(from);
+        let mut tail = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+        segment.file.read_exact_at(&mut tail, from)?;
+        Ok(tail)
+    }
+
+    fn carry(&mut self, tail: &[u8], from: u64, sequence: u64, reserve: u64) -> io::Result<()> {
+        self.hold_again()?;
+        let (made, path) = (self.dir.join(CARRIED), self.path(sequence));
+        match fs::remove_file(&made) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut segment = Segment::create(&made)?;
+        segment.reserve(tail.len() as u64 + reserve, self.ahead)?;
+        segment.file.write_all(tail)?;
+        segment.bytes = tail.len() as u64;
+        segment.file.sync_all()?;
+        // From here on a crash leaves the tail in both segments, never in none.
+        fs::rename(&made, &path)?;
+        segment.path = path;
+        let named = sync_dir(&self.dir);
+        if from == 0 {
+            // It has the name of the one before, whose place it took.
+            self.current = Some(segment);
+            return named;
+        }
+        if let Err(error) = named {
+            let _ = fs::remove_file(&segment.path);
+            return Err(error);
+        }
+        if let Some(before) = self.current.replace(segment)
+            && let Err(error) = before.file.set_len(from)
+        {
+            tracing::error!(
+                segment = %before.path.display(),
+                "records stand in the next segment too, and are cut here at the next start: {error}"
+            );
+        }
         Ok(())
     }
 
@@ -250,6 +293,23 @@ enum Reserved {
 }
 
 impl Segment {
+    /// A new file (0600).
+    fn create(path: &Path) -> io::Result<Segment> {
+        let file = OpenOptions::new()
+            .create_new(true)
+            .read(true)
+            .append(true)
+            .mode(0o600)
+            .open(path)?;
+        Ok(Segment {
+            inode: file.metadata()?.ino(),
+            path: path.to_path_buf(),
+            file,
+            bytes: 0,
+            reserved: 0,
+        })
+    }
+
     /// `ahead` is 0 where the file system reserves nothing.
     fn reserve(&mut self, bytes: u64, ahead: u64) -> io::Result<Reserved> {
         let wanted = self.bytes + bytes;
@@ -278,6 +338,17 @@ impl Segment {
         }
         Ok(Reserved::Room)
     }
+}
+
+/// Opens a segment and removes, durably, what stands behind its first `bytes`.
+fn cut_to(path: &Path, bytes: u64) -> io::Result<(File, Metadata)> {
+    let file = OpenOptions::new().read(true).append(true).open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.len() > bytes {
+        file.set_len(bytes)?;
+        file.sync_all()?;
+    }
+    Ok((file, metadata))
 }
 
 fn no_segment() -> io::Error {

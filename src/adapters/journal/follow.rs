@@ -2,6 +2,7 @@
 
 use super::files::is_segment;
 use super::scan::BLOCK;
+use crate::audit::chain::sequence;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,6 +15,10 @@ pub struct Follow {
     segment: Option<u64>,
     offset: u64,
     open: Option<File>,
+    /// The last record that was read.
+    last: u64,
+    /// Up to this record, the segment has what the one before had too.
+    doubled: u64,
 }
 
 /// What there is to be read.
@@ -33,6 +38,8 @@ impl Follow {
             segment: place.map(|(segment, _)| segment),
             offset: place.map_or(0, |(_, offset)| offset),
             open: None,
+            last: 0,
+            doubled: 0,
         }
     }
 
@@ -53,6 +60,8 @@ impl Follow {
         }
         if let Some(next) = next {
             (self.segment, self.offset, self.open) = (Some(next), 0, None);
+            // What could not be synced was taken along into the next segment.
+            self.doubled = self.last;
             if let Some(lines) = self.read(next)? {
                 return Ok(Step::Lines(lines));
             }
@@ -65,8 +74,19 @@ impl Follow {
             let name = format!("journal-{segment:020}.jsonl");
             self.open = Some(File::open(self.dir.join(name))?);
         }
+        loop {
+            let (mut bytes, more) = self.block()?;
+            self.drop_doubled(&mut bytes);
+            if !bytes.is_empty() || !more {
+                return Ok((!bytes.is_empty()).then_some(bytes));
+            }
+        }
+    }
+
+    /// A block of whole lines, and whether there were any.
+    fn block(&mut self) -> io::Result<(Vec<u8>, bool)> {
         let Some(file) = &self.open else {
-            return Ok(None);
+            return Ok((Vec::new(), false));
         };
         let mut bytes = vec![0; usize::try_from(BLOCK).unwrap_or(usize::MAX)];
         let mut read = 0;
@@ -84,7 +104,26 @@ impl Follow {
         }
         bytes.truncate(whole);
         self.offset += whole as u64;
-        Ok((whole > 0).then_some(bytes))
+        Ok((bytes, whole > 0))
+    }
+
+    /// Drops the lines that the segment before had too.
+    fn drop_doubled(&mut self, lines: &mut Vec<u8>) {
+        let mut new = 0;
+        while self.doubled > 0
+            && let Some(end) = memchr::memchr(b'\n', &lines[new..])
+        {
+            if sequence(&lines[new..new + end]).is_some_and(|seq| seq <= self.doubled) {
+                new += end + 1;
+            } else {
+                self.doubled = 0;
+            }
+        }
+        lines.drain(..new);
+        if let Some(text) = lines.strip_suffix(b"\n") {
+            let line = memchr::memrchr(b'\n', text).map_or(text, |at| &text[at + 1..]);
+            self.last = sequence(line).unwrap_or(self.last);
+        }
     }
 
     /// The number of the next segment.
@@ -111,6 +150,7 @@ impl Follow {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::audit::chain::Chain;
     use std::fs::OpenOptions;
     use std::io::Write;
 
@@ -142,5 +182,30 @@ mod tests {
         assert_eq!(follow.step().unwrap(), Step::Nothing);
         let mut later = Follow::from(dir.path(), Some((1, 2)));
         assert_eq!(later.step().unwrap(), lines("bc\n"));
+    }
+
+    #[test]
+    fn records_that_the_next_segment_has_too_come_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut chain = Chain::START;
+        let all: Vec<String> = (0..6)
+            .map(|_| {
+                let mut line = Vec::new();
+                chain.seal(b"", &mut line);
+                String::from_utf8(line).unwrap()
+            })
+            .collect();
+        write(dir.path(), 1, &all[..4].concat());
+        let mut follow = Follow::from(dir.path(), None);
+        let lines = |lines: &[String]| Step::Lines(lines.concat().into_bytes());
+        assert_eq!(follow.step().unwrap(), lines(&all[..4]));
+        // First all of what comes is known, then some of it.
+        write(dir.path(), 3, &all[2..4].concat());
+        assert_eq!(follow.step().unwrap(), Step::Nothing);
+        write(dir.path(), 3, &all[4]);
+        assert_eq!(follow.step().unwrap(), lines(&all[4..5]));
+        write(dir.path(), 5, &all[4..].concat());
+        assert_eq!(follow.step().unwrap(), lines(&all[5..]));
+        assert_eq!(follow.step().unwrap(), Step::Nothing);
     }
 }

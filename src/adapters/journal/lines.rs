@@ -76,6 +76,8 @@ struct Open {
     reader: BufReader<File>,
     /// Bytes that were taken.
     offset: u64,
+    /// Only records were taken that the segment before had too.
+    doubled: bool,
 }
 
 impl Lines {
@@ -155,20 +157,49 @@ impl Lines {
         let mut open = Open {
             reader: BufReader::with_capacity(BUFFER, file),
             offset: position.offset,
+            doubled: false,
         };
         let mut line = Vec::new();
         let seq = match open.line(&mut line).map_err(ResumeError::Io)? {
             Taken::Line => chain::sequence(&line),
             Taken::TooLong | Taken::Partial | Taken::End => None,
         };
-        if seq != Some(position.seq) || *sha256(&line) != *position.sha256 {
-            return another(format!(
-                "record {} does not stand at byte {} of `{}` any more",
-                position.seq, position.offset, position.segment
-            ));
+        if seq == Some(position.seq) && *sha256(&line) == *position.sha256 {
+            lines.open = Some(open);
+            return Ok(lines);
         }
-        lines.open = Some(open);
-        Ok(lines)
+        if lines.find(position).map_err(ResumeError::Io)? {
+            return Ok(lines);
+        }
+        another(format!(
+            "record {} does not stand at byte {} of `{}` any more",
+            position.seq, position.offset, position.segment
+        ))
+    }
+
+    /// Looks for the record of a position in the segment behind its own: what could not be synced
+    /// was taken along there.
+    fn find(&mut self, position: &Position) -> io::Result<bool> {
+        let Some(name) = following(&self.dir, Some(&*position.segment))? else {
+            return Ok(false);
+        };
+        let mut open = Open::new(File::open(self.dir.join(&*name))?);
+        let mut line = Vec::new();
+        loop {
+            let offset = open.offset;
+            let seq = match open.line(&mut line)? {
+                Taken::Line => chain::sequence(&line).filter(|seq| *seq <= position.seq),
+                Taken::TooLong | Taken::Partial | Taken::End => None,
+            };
+            let Some(seq) = seq else {
+                return Ok(false);
+            };
+            if seq == position.seq {
+                self.last = Some((name.clone(), offset, seq));
+                (self.segment, self.open) = (Some(name), Some(open));
+                return Ok(*sha256(&line) == *position.sha256);
+            }
+        }
     }
 
     /// Puts the next line into `line`.
@@ -186,10 +217,7 @@ impl Lines {
                 };
                 match File::open(self.dir.join(&*name)) {
                     Ok(file) => {
-                        self.open = Some(Open {
-                            reader: BufReader::with_capacity(BUFFER, file),
-                            offset: 0,
-                        });
+                        self.open = Some(Open::new(file));
                     }
                     // It was removed since; what is missing is told with the next record.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -223,6 +251,15 @@ impl Lines {
             let Some(seq) = chain::sequence(line) else {
                 return Ok(Next::Fault(Fault::NotARecord));
             };
+            if let Some((_, _, last)) = self.last
+                && let Some(open) = &mut self.open
+            {
+                // What could not be synced was taken along into the next segment.
+                open.doubled &= seq <= last;
+                if open.doubled {
+                    continue;
+                }
+            }
             if let Some((_, _, last)) = self.last
                 && seq != last.saturating_add(1)
             {
@@ -271,6 +308,14 @@ enum Taken {
 }
 
 impl Open {
+    fn new(file: File) -> Open {
+        Open {
+            reader: BufReader::with_capacity(BUFFER, file),
+            offset: 0,
+            doubled: true,
+        }
+    }
+
     /// Takes a whole line, or nothing.
     fn line(&mut self, line: &mut Vec<u8>) -> io::Result<Taken> {
         line.clear();

@@ -2,14 +2,18 @@
 
 use super::OpenError;
 use super::read::MAX_LINE;
-use crate::audit::chain::{Broken, Chain, Checker, Why};
+use crate::audit::chain::{Broken, Chain, Checker, Why, sequence};
 use crate::source::instant::parse_instant;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// A segment mostly ends with a checkpoint, which is no longer.
+const SHORT: u64 = 16 << 10;
 
 /// What a journal holds at start.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub(super) struct Found {
     pub last: Option<(PathBuf, u64)>,
     /// Bytes behind them that are no record.
     pub torn_bytes: u64,
+    /// Segments with records that the next one begins with: after how many bytes those come.
+    pub doubled: Vec<(PathBuf, u64)>,
     /// Intents without an outcome, by sequence number.
     pub open: BTreeMap<u64, OpenIntent>,
     /// The journal's id, as the newest record that names it has it.
@@ -39,6 +45,7 @@ impl Found {
             chain: Chain::START,
             last: None,
             torn_bytes: 0,
+            doubled: Vec::new(),
             open: BTreeMap::new(),
             journal: None,
             key_id: None,
@@ -92,10 +99,11 @@ impl From<Seen<'_>> for OpenIntent {
 pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
     let mut found = Found::nothing();
     let mut closed = HashSet::new();
-    let mut next: Option<Chain> = None;
+    let mut next: Option<(Chain, &Path)> = None;
     let mut back_to = None;
-    for path in segments.iter().rev() {
-        let scan = scan(path, found.last.is_none())?;
+    let mut backwards = segments.iter().rev();
+    for path in backwards.by_ref() {
+        let scan = scan(path, found.last.is_none(), next)?;
         if found.last.is_none() {
             found.torn_bytes = scan.torn_bytes;
             found.last = Some((path.clone(), scan.good_bytes));
@@ -112,10 +120,11 @@ pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
                 found.chain = end;
                 found.unclosed = scan.newest.filter(|last| last.sequence != scan.closed_at);
             }
-            Some(next) if next != end => return Err(OpenError::Gap(path.clone())),
+            Some((next, _)) if next != end => return Err(OpenError::Gap(path.clone())),
+            Some(_) if scan.doubled => found.doubled.push((path.clone(), scan.good_bytes)),
             Some(_) => {}
         }
-        next = Some(start);
+        next = Some((start, path));
         for (sequence, intent) in scan.open {
             if !closed.contains(&sequence) {
                 found.open.insert(sequence, intent);
@@ -127,7 +136,51 @@ pub(super) fn read(segments: &[PathBuf]) -> Result<Found, OpenError> {
             break;
         }
     }
+    // Cutting a segment becomes durable when the system finds time for it, so an older one may
+    // have got back what it had. Whether its chain holds otherwise is not asked here.
+    let mut next = next.map(|(_, path)| path);
+    for path in backwards {
+        let doubled = next.and_then(|next| doubled(path, next).transpose());
+        if let Some(bytes) = doubled.transpose()? {
+            found.doubled.push((path.clone(), bytes));
+        }
+        next = Some(path);
+    }
     Ok(found)
+}
+
+/// After how many bytes of a segment come records that the next one begins with, if it has any.
+fn doubled(path: &Path, next: &Path) -> Result<Option<u64>, OpenError> {
+    let mut first = Vec::new();
+    let file = File::open(next).map_err(OpenError::io("read the journal's segment", next))?;
+    let read = BufReader::new(file)
+        .take(MAX_LINE as u64 + 1)
+        .read_until(b'\n', &mut first);
+    read.map_err(OpenError::io("read the journal's segment", next))?;
+    first.pop_if(|byte| *byte == b'\n');
+    let Ok(before) = Checker::before(&first) else {
+        return Ok(None);
+    };
+    let newest = last_sequence(path).map_err(OpenError::io("read the journal's segment", path))?;
+    if newest == Some(before.chain().sequence()) {
+        return Ok(None);
+    }
+    let scan = scan(path, false, Some((before.chain(), next)));
+    Ok(scan.ok().filter(|scan| scan.doubled).map(|s| s.good_bytes))
+}
+
+/// The sequence number of a segment's last line, where it ends with a short one.
+fn last_sequence(path: &Path) -> io::Result<Option<u64>> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let from = size.saturating_sub(SHORT);
+    let mut end = vec![0; usize::try_from(size - from).map_err(io::Error::other)?];
+    file.read_exact_at(&mut end, from)?;
+    let line = end.strip_suffix(b"\n").and_then(|lines| {
+        let before = memchr::memrchr(b'\n', lines)?;
+        lines.get(before + 1..)
+    });
+    Ok(line.and_then(sequence))
 }
 
 /// One segment.
@@ -136,6 +189,8 @@ struct Scan {
     span: Option<(Chain, Chain)>,
     good_bytes: u64,
     torn_bytes: u64,
+    /// Behind the good ones stands what the next segment begins with.
+    doubled: bool,
     open: BTreeMap<u64, OpenIntent>,
     closed_elsewhere: HashSet<u64>,
     opening: bool,
@@ -173,7 +228,8 @@ struct Seen<'a> {
     key_id: Option<Box<str>>,
 }
 
-fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
+/// `next`: where the chain stands before the first record of the next segment, and that segment.
+fn scan(path: &Path, newest: bool, next: Option<(Chain, &Path)>) -> Result<Scan, OpenError> {
     let failed = OpenError::io("read the journal's segment", path);
     let file = File::open(path).map_err(&failed)?;
     let size = file.metadata().map_err(&failed)?.len();
@@ -182,6 +238,7 @@ fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
         span: None,
         good_bytes: 0,
         torn_bytes: 0,
+        doubled: false,
         open: BTreeMap::new(),
         closed_elsewhere: HashSet::new(),
         opening: false,
@@ -224,6 +281,16 @@ fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
                     .map_or(0, |(_, checker)| checker.chain().sequence());
                 note(&mut scan, sequence, seen);
                 scan.good_bytes += length as u64;
+                let chain = checker.as_ref().map(|(_, checker)| checker.chain());
+                if let Some((_, behind)) = next.filter(|(next, _)| Some(*next) == chain)
+                    && scan.good_bytes < size
+                {
+                    if !repeats(&mut reader, behind).map_err(&failed)? {
+                        return Err(OpenError::Gap(path.to_path_buf()));
+                    }
+                    scan.doubled = true;
+                    break;
+                }
             }
             Err(error) => {
                 torn = torn.or(Some(error));
@@ -242,6 +309,25 @@ fn scan(path: &Path, newest: bool) -> Result<Scan, OpenError> {
     }
     scan.span = checker.map(|(start, checker)| (start, checker.chain()));
     Ok(scan)
+}
+
+/// Whether what comes in a segment is what the next one begins with, as far as it can be read: it
+/// was taken along there when it could not be synced here, so a power loss may have torn it.
+fn repeats(rest: &mut impl BufRead, next: &Path) -> io::Result<bool> {
+    let mut next = BufReader::with_capacity(256 << 10, File::open(next)?);
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    loop {
+        here.clear();
+        there.clear();
+        let most = MAX_LINE as u64 + 1;
+        if rest.by_ref().take(most).read_until(b'\n', &mut here)? == 0 {
+            return Ok(true);
+        }
+        next.by_ref().take(most).read_until(b'\n', &mut there)?;
+        if here != there {
+            return Ok(here.contains(&0) || !here.ends_with(b"\n"));
+        }
+    }
 }
 
 /// Checks one line against the chain, and that it is JSON; the chain only moves when both hold.

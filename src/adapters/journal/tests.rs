@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod power_loss;
+mod unsynced;
 
 use super::files::Measured;
 use super::queue::{PATIENCE, QUEUE_RECORDS};
@@ -33,6 +34,12 @@ impl Storage for Slow {
     }
     fn reserve(&mut self, _: u64) -> io::Result<()> {
         Ok(())
+    }
+    fn tail(&self, _: u64) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn carry(&mut self, _: &[u8], _: u64, _: u64, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
     fn release(&mut self) {}
     fn is_removed(&self) -> bool {

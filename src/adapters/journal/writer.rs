@@ -83,6 +83,8 @@ pub(super) struct Writer<S> {
     group: bool,
     /// Something was written since the last sync.
     dirty: bool,
+    /// How much of the segment survives a power loss for sure, and where the chain stood there.
+    durable: (u64, Chain),
     /// A failed write may have left bytes behind this length; they go before the next write.
     cut: Option<u64>,
     /// Whether the next write begins a segment.
@@ -116,6 +118,7 @@ impl<S: Storage> Writer<S> {
     ) -> io::Result<Writer<S>> {
         let mut writer = Writer {
             total: storage.measure()?.bytes,
+            durable: (storage.segment_bytes(), chain),
             renew: Renew::No,
             segment_since: clock.now() / 1000,
             due: clock.monotonic(),
@@ -304,6 +307,9 @@ impl<S: Storage> Writer<S> {
         }
         self.put().map_err(|error| self.fail(&error))?;
         self.chain = chain;
+        if !self.dirty {
+            self.settle();
+        }
         for (entry, sealed) in entries.iter().zip(&self.sealed) {
             if let Some(sequence) = sealed {
                 self.open.pass(&entry.body, *sequence);

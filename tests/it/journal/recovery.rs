@@ -1,6 +1,7 @@
 //! Opening a journal that a crash, or somebody, left behind.
 
 use super::{append, intent, open, outcome, records, segments, settings};
+use portcullis::adapters::journal::OpenError;
 use portcullis::pipeline::ports::{Durability, Journal};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -192,13 +193,66 @@ fn a_missing_segment_is_noticed() {
     fs::remove_file(&all[2]).unwrap();
     let error = open(settings).err().unwrap().to_string();
     assert!(
-        error.contains("records are missing after the last one of"),
+        error.contains("does not end where the next segment begins"),
         "{error}"
     );
     assert!(
         error.contains(all[1].file_name().unwrap().to_str().unwrap()),
         "{error}"
     );
+}
+
+/// Three segments or more of a journal that was opened twice, as a crash leaves them.
+fn segmented() -> (TempDir, Vec<Vec<u8>>) {
+    let dir = TempDir::new().unwrap();
+    let mut settings = settings(dir.path(), Durability::Write);
+    settings.segment_bytes = 1800;
+    for _ in 0..2 {
+        let journal = open(settings.clone()).unwrap();
+        for n in 0..6 {
+            append(&journal, intent(&n.to_string())).unwrap();
+        }
+    }
+    let all = segments(dir.path());
+    let bytes = all.iter().map(|path| fs::read(path).unwrap()).collect();
+    (dir, bytes)
+}
+
+#[test]
+fn what_a_failed_sync_left_in_two_segments_is_cut_from_the_older_one() {
+    let (dir, all) = segmented();
+    assert!(all.len() > 4);
+    let paths = segments(dir.path());
+    // In the last two segments, and in two that were closed before the journal was opened last.
+    for older in [all.len() - 2, 0] {
+        let next = &all[older + 1];
+        let lines = next.split_inclusive(|byte| *byte == b'\n');
+        let first = lines.map(<[u8]>::len).next().unwrap();
+        let mut lost = next[..first + 40].to_vec();
+        lost[first - 90..].fill(0);
+        let torn = next[..first + 40].to_vec();
+        for behind in [&next[..first], &next[..], &torn, &lost, &[0; 4096]] {
+            fs::write(&paths[older], [&all[older][..], behind].concat()).unwrap();
+            drop(open(settings(dir.path(), Durability::Write)).unwrap());
+            assert_eq!(fs::read(&paths[older]).unwrap(), all[older]);
+            records(dir.path());
+        }
+    }
+}
+
+#[test]
+fn other_records_than_those_of_the_next_segment_are_not_cut() {
+    let (dir, all) = segmented();
+    let older = all.len() - 2;
+    let path = &segments(dir.path())[older];
+    let mut others = all[older + 1].clone();
+    let at = others.windows(3).position(|w| w == b"gw-").unwrap();
+    others[at] = b'x';
+    let bytes = [&all[older][..], &others].concat();
+    fs::write(path, &bytes).unwrap();
+    let error = open(settings(dir.path(), Durability::Write)).err().unwrap();
+    assert!(matches!(error, OpenError::Gap(_)), "{error}");
+    assert_eq!(fs::read(path).unwrap(), bytes);
 }
 
 proptest! {

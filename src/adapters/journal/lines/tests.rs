@@ -133,6 +133,49 @@ fn a_kept_position_goes_on_behind_its_record_and_knows_another_journal() {
 }
 
 #[test]
+fn records_that_the_next_segment_has_too_come_once_and_a_position_follows_them() {
+    let mut journal = Journal::new();
+    journal.write(2);
+    let dir = journal.dir.path().to_path_buf();
+    let (durable, chain) = (fs::read(dir.join(name(1))).unwrap(), journal.chain);
+    journal.write(2);
+    let mut lines = Lines::open(&dir).unwrap();
+    let mut line = Vec::new();
+    for seq in 1..=4 {
+        assert_eq!(lines.next(&mut line).unwrap(), Next::Record(seq));
+    }
+    let position = lines.position(&line, None).unwrap();
+    // They stand in both for a moment, then only in the next.
+    journal.chain = chain;
+    journal.rotate();
+    journal.write(3);
+    assert_eq!(
+        rest(&mut Lines::open(&dir).unwrap()),
+        ["1", "2", "3", "4", "5"]
+    );
+    fs::write(dir.join(name(1)), durable).unwrap();
+    assert_eq!(rest(&mut lines), ["5"]);
+    assert_eq!(
+        rest(&mut Lines::open(&dir).unwrap()),
+        ["1", "2", "3", "4", "5"]
+    );
+    assert_eq!(rest(&mut Lines::resume(&dir, &position).unwrap()), ["5"]);
+    let other = Position {
+        sha256: "00".into(),
+        ..position
+    };
+    assert!(matches!(
+        Lines::resume(&dir, &other),
+        Err(ResumeError::Another(_))
+    ));
+    // Only at the beginning: elsewhere a record that comes twice is told.
+    journal.chain = chain;
+    journal.write(1);
+    let told = "record 3 stands where record 6 belongs";
+    assert_eq!(rest(&mut lines), [told, "3"]);
+}
+
+#[test]
 fn what_is_torn_or_no_record_is_told_and_the_next_is_read() {
     let mut journal = Journal::new();
     journal.write(1);

@@ -12,6 +12,7 @@ use crate::audit::checkpoint::{Signed, public_keys};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -23,16 +24,46 @@ struct Segment {
     first: u64,
     bytes: Vec<u8>,
     synced: usize,
+    /// What stood there before it was cut, which is not durable by itself.
+    uncut: Option<Vec<u8>>,
+    /// A sync failed: no later one makes durable what was written before.
+    failed: bool,
+}
+
+impl Segment {
+    fn new(first: u64, bytes: Vec<u8>) -> Segment {
+        Segment {
+            first,
+            synced: bytes.len(),
+            bytes,
+            uncut: None,
+            failed: false,
+        }
+    }
 }
 
 /// A disk whose names are durable as soon as they are made, as the contract of [`Storage::begin`]
 /// says, and whose bytes are when they are synced.
 #[derive(Clone, Default)]
-struct Disk(Arc<Mutex<Vec<Segment>>>);
+struct Disk(Arc<Mutex<Vec<Segment>>>, Arc<AtomicUsize>);
 
 impl Disk {
     fn last<T>(&self, with: impl FnOnce(&mut Segment) -> T) -> T {
         with(self.0.lock().unwrap().last_mut().unwrap())
+    }
+
+    /// So many syncs will fail.
+    fn fail(&self, syncs: usize) {
+        self.1.store(syncs, Ordering::Relaxed);
+    }
+
+    fn sound(&self) -> io::Result<()> {
+        let left = self.1.load(Ordering::Relaxed);
+        self.fail(left.saturating_sub(1));
+        match left {
+            0 => Ok(()),
+            _ => Err(io::Error::other("sync")),
+        }
     }
 
     /// What is there after the power came back. `luck` decides for each page that was not synced
@@ -40,11 +71,9 @@ impl Disk {
     fn lose(&self, luck: &[bool], reach: usize, dir: &Path) {
         let mut luck = luck.iter().cycle();
         for segment in self.0.lock().unwrap().iter() {
-            let Segment {
-                first,
-                bytes,
-                synced,
-            } = segment;
+            let Segment { first, synced, .. } = segment;
+            let uncut = segment.uncut.as_ref().filter(|_| *luck.next().unwrap());
+            let bytes = uncut.unwrap_or(&segment.bytes);
             let open = bytes.len() - synced;
             let length = synced + reach.min(open);
             let mut found = bytes[..length].to_vec();
@@ -83,15 +112,32 @@ impl Storage for Disk {
         Ok(())
     }
     fn sync(&mut self) -> io::Result<()> {
-        self.last(|segment| segment.synced = segment.bytes.len());
-        Ok(())
+        let sound = self.sound();
+        self.last(|segment| {
+            segment.failed |= sound.is_err();
+            if !segment.failed {
+                segment.synced = segment.bytes.len();
+            }
+        });
+        sound
     }
     fn begin(&mut self, first: u64, _: u64) -> io::Result<()> {
-        self.0.lock().unwrap().push(Segment {
-            first,
-            bytes: Vec::new(),
-            synced: 0,
+        let mut segments = self.0.lock().unwrap();
+        segments.push(Segment::new(first, Vec::new()));
+        Ok(())
+    }
+    fn tail(&self, from: u64) -> io::Result<Vec<u8>> {
+        Ok(self.last(|segment| segment.bytes[from as usize..].to_vec()))
+    }
+    fn carry(&mut self, tail: &[u8], from: u64, first: u64, _: u64) -> io::Result<()> {
+        self.sound()?;
+        self.last(|segment| {
+            segment.uncut = Some(segment.bytes.clone());
+            segment.bytes.truncate(from as usize);
         });
+        let mut segments = self.0.lock().unwrap();
+        segments.retain(|segment| segment.first != first);
+        segments.push(Segment::new(first, tail.to_vec()));
         Ok(())
     }
     fn release(&mut self) {}
@@ -110,13 +156,16 @@ enum Step {
     Batch(usize, usize, usize),
     /// A second passes, and so many more.
     Tick(u64),
+    /// The next syncs fail, so many.
+    Fail(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..5usize, 0..5usize, prop_oneof![Just(10usize), Just(900), Just(5000)])
             .prop_map(|(calls, outcomes, size)| Step::Batch(calls, outcomes, size)),
-        1 => (1..90u64).prop_map(Step::Tick),
+        2 => (1..90u64).prop_map(Step::Tick),
+        1 => (1..4usize).prop_map(Step::Fail),
     ]
 }
 
@@ -134,13 +183,14 @@ fn run_through(durability: Durability, steps: &[Step], disk: &Disk) -> (Vec<Stri
     let made = Writer::new(storage, settings, clock.clone(), chain, "J".into(), handles);
     let mut writer = made.unwrap();
     writer.open(&Found::nothing()).unwrap();
-    let (mut answered, mut open, mut safe) = (Vec::new(), Vec::new(), 0);
+    let (mut answered, mut open, mut safe, mut named) = (Vec::new(), Vec::new(), 0, 0);
     for step in steps {
         match step {
             Step::Batch(calls, outcomes, size) => {
                 let mut batch = Vec::new();
                 for intent in open.drain(..open.len().min(*outcomes)) {
-                    let body = format!(r#""kind":"outcome","intent":{intent}"#);
+                    let filler = "y".repeat(*size);
+                    let body = format!(r#""kind":"outcome","intent":{intent},"y":"{filler}""#);
                     batch.push(Entry {
                         body: body.into_bytes(),
                         answer: None,
@@ -148,7 +198,8 @@ fn run_through(durability: Durability, steps: &[Step], disk: &Disk) -> (Vec<Stri
                 }
                 let mut answers = Vec::new();
                 for _ in 0..*calls {
-                    let name = format!("r{}", answered.len() + answers.len());
+                    let name = format!("r{named}");
+                    named += 1;
                     let filler = "x".repeat(*size);
                     let body = format!(
                         r#""kind":"intent","request_id":"{name}","agent":"a","x":"{filler}""#
@@ -162,15 +213,20 @@ fn run_through(durability: Durability, steps: &[Step], disk: &Disk) -> (Vec<Stri
                 }
                 writer.batch(&mut batch);
                 for (name, mut answer) in answers {
-                    open.push(answer.try_recv().unwrap().unwrap());
-                    answered.push(name);
+                    if let Ok(intent) = answer.try_recv().unwrap() {
+                        open.push(intent);
+                        answered.push(name);
+                    }
                 }
             }
             Step::Tick(seconds) => {
                 clock.advance(Duration::from_secs(*seconds));
                 writer.tick();
-                safe = answered.len();
+                if writer.trouble().is_none() {
+                    safe = answered.len();
+                }
             }
+            Step::Fail(syncs) => disk.fail(*syncs),
         }
     }
     (answered, safe)
@@ -199,7 +255,7 @@ fn read(dir: &Path) -> Vec<serde_json::Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn what_was_answered_as_durable_is_there_after_a_power_loss_and_the_rest_is_clean(

@@ -25,7 +25,7 @@ impl<S: Storage> Writer<S> {
                 // prove nothing: the records are withdrawn and the next go elsewhere.
                 self.undo(good);
                 self.dirty = false;
-                self.renew = Renew::Lost;
+                self.renew = Renew::Unsynced;
                 return Err(error);
             }
             self.dirty = false;
@@ -48,9 +48,16 @@ impl<S: Storage> Writer<S> {
             return Ok(());
         }
         self.timed_sync().map_err(|error| {
-            self.renew = Renew::Lost;
+            self.renew = Renew::Unsynced;
             self.fail(&error)
-        })
+        })?;
+        self.settle();
+        Ok(())
+    }
+
+    /// All that was written is durable.
+    pub(super) fn settle(&mut self) {
+        self.durable = (self.storage.segment_bytes(), self.chain);
     }
 
     pub(super) fn timed_sync(&mut self) -> io::Result<()> {

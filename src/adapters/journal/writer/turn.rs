@@ -3,6 +3,7 @@
 use super::device::{kind_of, number};
 use super::{OUTCOME, OWN, RESERVE, Writer};
 use crate::adapters::journal::files::Storage;
+use crate::audit::chain::Checker;
 use crate::pipeline::ports::JournalError;
 use std::io;
 
@@ -17,7 +18,13 @@ pub(super) enum Renew {
     /// It is large, old or renamed: it gets its last checkpoint and is followed by another. Where
     /// there is no room for another, it goes on.
     Due,
-    /// It is removed, or a sync of it failed: nothing more is written to it.
+    /// A sync of it failed: nothing more is written to it. What was not synced may be gone from the
+    /// device, whatever later syncs say, so the next segment begins with it.
+    Unsynced,
+    /// What was not synced cannot even be read any more. Only a restart helps, which keeps what is
+    /// whole.
+    Stuck,
+    /// It is removed, or there is none.
     Lost,
 }
 
@@ -79,14 +86,21 @@ impl<S: Storage> Writer<S> {
         }
         if std::mem::take(&mut self.dirty) && self.renew == Renew::Due {
             self.timed_sync()
-                .inspect_err(|_| self.renew = Renew::Lost)?;
+                .inspect_err(|_| self.renew = Renew::Unsynced)?;
+            self.settle();
         }
         let reserve = needed + self.reserve(awaited);
-        match self.storage.begin(self.chain.sequence() + 1, reserve) {
+        let begun = match self.renew {
+            Renew::Unsynced if self.durable.0 < self.storage.segment_bytes() => self.carry(reserve),
+            Renew::Stuck => Err(unreadable()),
+            _ => self.storage.begin(self.chain.sequence() + 1, reserve),
+        };
+        match begun {
             Ok(()) => {
                 self.renew = Renew::No;
                 self.segment_since = self.clock.now() / 1000;
                 self.metrics.segments.inc();
+                self.settle();
                 Ok(())
             }
             Err(error) if self.renew == Renew::Due && kind_of(&error) == JournalError::Full => {
@@ -94,6 +108,29 @@ impl<S: Storage> Writer<S> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Takes what was not synced along into a new segment.
+    fn carry(&mut self, reserve: u64) -> io::Result<()> {
+        let (from, chain) = self.durable;
+        let tail = self.storage.tail(from)?;
+        let mut checker = Checker::after(chain);
+        let mut lines = tail.split_inclusive(|byte| *byte == b'\n');
+        let whole = lines.all(|line| {
+            let line = line.strip_suffix(b"\n");
+            line.is_some_and(|line| checker.take(line).is_ok())
+        });
+        if !whole || checker.chain() != self.chain {
+            self.renew = Renew::Stuck;
+            return Err(unreadable());
+        }
+        self.storage
+            .carry(&tail, from, chain.sequence() + 1, reserve)?;
+        if from == 0 {
+            // It took the place of the one before.
+            self.metrics.segments.dec();
+        }
+        Ok(())
     }
 
     /// Writes a checkpoint, in a new segment where one is due, and sends copies of it on their way.
@@ -146,7 +183,8 @@ impl<S: Storage> Writer<S> {
         // What is shown outside must not be more than what is here after a power loss.
         self.dirty = false;
         self.timed_sync()
-            .inspect_err(|_| self.renew = Renew::Lost)?;
+            .inspect_err(|_| self.renew = Renew::Unsynced)?;
+        self.settle();
         self.due = self.clock.monotonic() + self.settings.checkpoint_every;
         self.metrics
             .checkpoint_timestamp
@@ -157,4 +195,10 @@ impl<S: Storage> Writer<S> {
         }
         Ok(())
     }
+}
+
+fn unreadable() -> io::Error {
+    io::Error::other(
+        "records that could not be synced cannot be read back; restart the gateway, which keeps what is whole",
+    )
 }
