@@ -9,6 +9,7 @@ mod copies;
 mod error;
 mod files;
 pub mod follow;
+pub mod hiding;
 pub mod lines;
 mod open_calls;
 pub mod prune;

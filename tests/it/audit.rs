@@ -2,6 +2,7 @@
 
 mod asked;
 mod bundled;
+mod hidden;
 mod made;
 mod pruned;
 mod verified;

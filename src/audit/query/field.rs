@@ -1,7 +1,9 @@
 //! The fields that conditions and columns name: those of the record's schema, and short names for
 //! the usual ones.
 
+use crate::audit::fields::{Personal, personal};
 use crate::audit::record;
+use crate::audit::redact::hidden::Class;
 use crate::audit::redact::{TEXT, cut};
 use crate::source::quantity::suggest;
 use serde_json::Value;
@@ -324,6 +326,28 @@ fn side(path: &str, known: Known) -> Side {
 }
 
 impl Field {
+    /// What its values are to `audit.redact`, which may have them written as tokens.
+    pub fn class(&self) -> Option<Class> {
+        let path = match &self.from {
+            From::Address => return Some(Class::Address),
+            // One that equals the caller's subject, client or actor is hidden with them.
+            From::Claim(_) => return Some(Class::Subject),
+            From::Day | From::Hour => return None,
+            // As the page of fields spells them.
+            From::Path(path) => path
+                .replace("actors.", "actors[].")
+                .replace("artifacts.", "artifacts[]."),
+        };
+        match personal(&path)? {
+            Personal::Subject => Some(Class::Subject),
+            // A path is hidden piece by piece.
+            Personal::Id if path != "request.path" => Some(Class::Id),
+            // With its port it is no address.
+            Personal::Id | Personal::Address => None,
+            Personal::No | Personal::Indirect | Personal::Depends => None,
+        }
+    }
+
     /// Whether calls have it.
     pub fn of_calls(&self) -> bool {
         self.side != Side::Elsewhere

@@ -12,6 +12,7 @@ pub mod read;
 pub mod time;
 
 use super::record::Time;
+use super::redact::hidden::{HidingKey, key_of};
 use super::redact::{ID, TEXT, cut};
 use calls::Filter;
 use field::{Field, Fields, Shape};
@@ -143,6 +144,32 @@ impl Query {
             operands: vec![operand],
         });
         Ok(())
+    }
+
+    /// Takes values for their tokens under these keys too, on fields that `audit.redact` may hide.
+    pub fn look_for_tokens(&mut self, keys: &[HidingKey]) {
+        for group in &mut self.groups {
+            let Some(class) = group.field.class() else {
+                continue;
+            };
+            for operand in &mut group.operands {
+                if let Some(value) = operand.texts.first().cloned() {
+                    let tokens = keys.iter().map(|key| key.hide(class, &value).into());
+                    operand.texts.extend(tokens);
+                }
+            }
+        }
+    }
+
+    /// The first condition that compares with a plain value what `audit.redact` may hide; claims,
+    /// of which it hides few, are not counted.
+    pub fn hidable(&self) -> Option<&str> {
+        let plain = |operand: &Operand| operand.texts.first().is_some_and(|v| key_of(v).is_none());
+        let found = self.groups.iter().find(|group| {
+            let claim = matches!(group.field.from, field::From::Claim(_));
+            !claim && group.field.class().is_some() && group.operands.iter().any(plain)
+        });
+        found.map(|group| &*group.field.name)
     }
 
     /// Has a field read of everything that meets the conditions.

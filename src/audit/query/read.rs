@@ -133,10 +133,11 @@ fn made(from: &From, text: &str) -> Option<Box<str>> {
     match from {
         From::Day => text.get(..10).map(Box::from),
         From::Hour => text.get(..13).map(Box::from),
-        From::Address => {
-            let addr: SocketAddr = text.parse().ok()?;
-            Some(addr.ip().to_string().into())
-        }
+        // Where addresses are hidden or shortened there is no port.
+        From::Address => Some(match text.parse::<SocketAddr>() {
+            Ok(addr) => addr.ip().to_string().into(),
+            Err(_) => text.into(),
+        }),
         From::Path(_) | From::Claim(_) => None,
     }
 }

@@ -103,6 +103,16 @@ impl HidingKey {
     }
 }
 
+/// The id of the key that a token was made with; `None` for what is no token.
+pub fn key_of(token: &str) -> Option<&str> {
+    let (id, tag) = token.strip_prefix("hmac:")?.split_once(':')?;
+    let hex = |text: &str, length| {
+        let mut bytes = text.bytes();
+        text.len() == length && bytes.all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    (hex(id, 8) && hex(tag, 32)).then_some(id)
+}
+
 impl fmt::Display for HidingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -156,6 +166,7 @@ mod tests {
     fn what_reads_records_again_knows_a_token_from_a_value() {
         let token = HidingKey::new(&[7; 32]).hide(Class::Subject, "alice");
         assert!(is_hidden(&token));
+        assert_eq!(key_of(&token), Some(&token[5..13]));
         for value in [
             "alice",
             "hmac",
@@ -164,6 +175,7 @@ mod tests {
             &token.replace("hmac", "hash"),
         ] {
             assert!(!is_hidden(value), "{value}");
+            assert_eq!(key_of(value), None);
         }
     }
 }

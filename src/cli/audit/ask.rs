@@ -1,16 +1,20 @@
 //! Conditions of a command line, and the search for what meets them.
 
-use super::from::Folder;
+use super::from::{Folder, From};
+use super::keys::fingerprint_key;
 use crate::adapters::clock::SystemClock;
+use crate::adapters::journal::hiding::hiding;
 use crate::adapters::journal::scan::{Segment, cores, segments};
 use crate::adapters::journal::search::{Make, Search, Searched, Told};
 use crate::audit::query::field::Fields;
 use crate::audit::query::{Query, time};
 use crate::audit::record::Time;
+use crate::audit::redact::hidden::HidingKey;
 use crate::cli::exit;
 use crate::pipeline::ports::Clock;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 /// What is looked for.
 #[derive(clap::Args)]
@@ -26,6 +30,11 @@ pub(super) struct Ask {
     /// Before this time, written likewise
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    /// A key of fingerprints: values are looked for as they are and as tokens of this key, where
+    /// the journal hides them; may be repeated. Default: those of the gateway file, where the
+    /// journal is its own
+    #[arg(long, value_name = "FILE")]
+    key: Vec<PathBuf>,
 }
 
 fn fields_help() -> String {
@@ -70,8 +79,8 @@ impl Ask {
     ///
     /// # Errors
     /// The exit code; what is wrong was printed.
-    pub(super) fn query(&self, fields: &Fields, records: bool) -> Result<Query, u8> {
-        self.with(Vec::new(), fields, records)
+    pub(super) fn query(&self, from: &From, fields: &Fields, records: bool) -> Result<Query, u8> {
+        self.with(Vec::new(), from, fields, records)
     }
 
     /// The query with further conditions.
@@ -81,6 +90,7 @@ impl Ask {
     pub(super) fn with(
         &self,
         mut further: Vec<String>,
+        from: &From,
         fields: &Fields,
         records: bool,
     ) -> Result<Query, u8> {
@@ -98,7 +108,43 @@ impl Ask {
         let since = self.since.as_deref().map(|text| instant("--since", text));
         let until = self.until.as_deref().map(|text| instant("--until", text));
         (query.since, query.until) = (since.transpose()?, until.transpose()?);
+        self.look_for_tokens(&mut query, from)?;
         Ok(query)
+    }
+
+    /// A value that the journal hides must not look as if it were not there.
+    fn look_for_tokens(&self, query: &mut Query, from: &From) -> Result<(), u8> {
+        let named = self.key.iter().map(|file| fingerprint_key(file));
+        let mut keys: Vec<HidingKey> = named.collect::<Result<_, u8>>()?;
+        query.look_for_tokens(&keys);
+        let Some(name) = query.hidable().map(str::to_owned) else {
+            return Ok(());
+        };
+        if keys.is_empty() {
+            keys = from.hiding_keys()?;
+            query.look_for_tokens(&keys);
+        }
+        let known: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        for folder in from.folders()? {
+            // What cannot be read is told when it is searched.
+            let seen = hiding(&listed(&folder)?).unwrap_or_default();
+            let others = seen.keys.iter().filter(|id| !known.contains(id));
+            let others: Vec<&str> = others.map(String::as_str).collect();
+            if !others.is_empty() {
+                eprintln!(
+                    "warning: {} hides values with a key that is not known here ({}), so `{name}` may not find all\n  = help: name its file with `--key FILE`",
+                    folder.display(),
+                    others.join(", ")
+                );
+            }
+            if seen.networks && name == "source" {
+                eprintln!(
+                    "warning: {} has networks for addresses, such as 192.0.2.0/24; `source` compares with these",
+                    folder.display()
+                );
+            }
+        }
+        Ok(())
     }
 }
 

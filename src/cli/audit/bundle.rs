@@ -103,7 +103,7 @@ fn calls(arguments: &Arguments, folders: &[Folder]) -> Result<Vec<Call>, u8> {
     let requests = arguments.request.iter().map(|id| format!("request={id}"));
     let query = arguments
         .ask
-        .with(requests.collect(), &Fields::new(), false)?;
+        .with(requests.collect(), &arguments.from, &Fields::new(), false)?;
     let make = |first: &[u8], outcome: Option<&[u8]>, _: &_| {
         let known: First = serde_json::from_slice(first).ok()?;
         Some(Call {

@@ -151,7 +151,7 @@ fn export(arguments: &Arguments) -> Result<Done, Failed> {
         .from
         .folders()
         .map_err(|code| (code, String::new()))?;
-    let query = arguments.ask.query(&Fields::new(), true);
+    let query = arguments.ask.query(&arguments.from, &Fields::new(), true);
     let query = query.map_err(|code| (code, String::new()))?;
     let plain = arguments.ask.is_plain();
     if arguments.position.is_some() && folders.len() != 1 {

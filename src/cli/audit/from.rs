@@ -1,7 +1,7 @@
 //! Which journals a command reads.
 
 use super::keys::{self, fingerprint_key};
-use crate::audit::redact::hidden::HidingKey;
+use crate::audit::redact::hidden::{HidingKey, Redact};
 use crate::cli::exit;
 use crate::config::check::load;
 use crate::config::snapshot::Snapshot;
@@ -85,6 +85,24 @@ impl From {
         let (file, _) = snapshot.keys.fingerprint_file(&snapshot.audit.dir);
         let all = std::iter::once(&file).chain(&snapshot.keys.older_fingerprints);
         all.map(|file| fingerprint_key(file)).collect()
+    }
+
+    /// Likewise, for values that the journals may hide: none where folders are named, since whose
+    /// keys theirs are is not known, and none where there are none and nothing is to be hidden.
+    ///
+    /// # Errors
+    /// The exit code; what is wrong was printed.
+    pub(super) fn hiding_keys(&self) -> Result<Vec<HidingKey>, u8> {
+        if !self.journal.is_empty() || !self.bundle.is_empty() {
+            return Ok(Vec::new());
+        }
+        let snapshot = self.snapshot("name the journal's folder with `--journal DIR`")?;
+        let hides = snapshot.redact != Redact::default();
+        let (file, _) = snapshot.keys.fingerprint_file(&snapshot.audit.dir);
+        let all = std::iter::once(&file).chain(&snapshot.keys.older_fingerprints);
+        all.filter(|file| hides || file.exists())
+            .map(|file| fingerprint_key(file))
+            .collect()
     }
 
     fn snapshot(&self, help: &str) -> Result<Snapshot, u8> {

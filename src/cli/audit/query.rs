@@ -66,7 +66,9 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
 
 fn answer(arguments: &Arguments) -> Result<u8, u8> {
     let fields = Fields::new();
-    let mut query = arguments.ask.query(&fields, arguments.records)?;
+    let mut query = arguments
+        .ask
+        .query(&arguments.from, &fields, arguments.records)?;
     let wanted = match (arguments.by.is_empty(), arguments.columns.is_empty()) {
         (false, _) => arguments.by.clone(),
         (true, false) => arguments.columns.clone(),

@@ -75,7 +75,9 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
 
 fn answer(arguments: &Arguments) -> Result<u8, u8> {
     let fields = Fields::new();
-    let mut query = arguments.ask.query(&fields, arguments.records)?;
+    let mut query = arguments
+        .ask
+        .query(&arguments.from, &fields, arguments.records)?;
     let names = if arguments.records { RECORDS } else { CALLS };
     let columns = names.split(',').filter_map(|name| fields.find(name).ok());
     let saying = Saying {

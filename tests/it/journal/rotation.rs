@@ -94,7 +94,9 @@ fn a_removed_folder_is_made_again_before_anything_is_let_through() {
         append(&journal, intent("during")),
         Err(JournalError::Failed)
     );
-    assert_eq!(journal.trouble(), Some(JournalError::Failed));
+    until("the trouble", || {
+        journal.trouble() == Some(JournalError::Failed)
+    });
     fs::remove_file(dir.path().join("state")).unwrap();
     append(&journal, intent("again")).unwrap();
     until("the end of the trouble", || journal.trouble().is_none());
