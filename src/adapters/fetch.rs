@@ -1,5 +1,6 @@
 //! What the gateway fetches over HTTP for itself, and never for a caller.
 
+pub mod agent;
 pub mod cards;
 pub mod collector;
 mod exchange;

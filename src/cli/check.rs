@@ -157,7 +157,7 @@ fn look(snapshot: &Snapshot) -> Result<Vec<Looked>, String> {
     let key = key.and_then(|(file, _)| key_files::open(&file, false).ok());
     let store = CardStore::for_snapshot(snapshot, None, key.map(Arc::new).as_ref(), clock.now());
     let ports = RefreshPorts {
-        source: Arc::new(CardFetcher::new().map_err(|error| error.to_string())?),
+        source: Arc::new(CardFetcher::default()),
         clock,
         random: Arc::new(SystemRandom),
         observe: Arc::new(|_, _| {}),

@@ -6,7 +6,7 @@ use super::operators::{Operators, by_address, by_socket};
 use super::own_keys::{instance_name, journal_keys, journal_settings, own_keys};
 use super::upkeep::{self, CardRefresh};
 use crate::adapters::clock::SystemClock;
-use crate::adapters::fetch::cards::{CardFetcher, CardFetcherError};
+use crate::adapters::fetch::cards::CardFetcher;
 use crate::adapters::fetch::introspection::IntrospectionClient;
 use crate::adapters::fetch::keys::KeyFetcher;
 use crate::adapters::journal::{FileJournal, OpenError};
@@ -54,8 +54,6 @@ pub enum StartError {
     Socket(PathBuf, io::Error),
     /// What operators have revoked is not known.
     Revocations(RevocationFileError),
-    /// The client for cards cannot be made.
-    Cards(CardFetcherError),
     /// A key of ours is not there.
     Keys(KeyFileError),
     /// Metrics cannot be made.
@@ -78,7 +76,6 @@ impl fmt::Display for StartError {
             ),
             StartError::Revocations(error) => error.fmt(f),
             StartError::Journal(error) => error.fmt(f),
-            StartError::Cards(error) => error.fmt(f),
             StartError::Keys(error) => error.fmt(f),
             StartError::Metrics(error) => write!(f, "cannot set up metrics: {error}"),
             StartError::Signals(error) => write!(f, "cannot receive signals: {error}"),
@@ -238,7 +235,6 @@ impl Server {
             metrics: Arc::new(metrics),
             instance,
         };
-        let fetcher = CardFetcher::new().map_err(StartError::Cards)?;
         let gate = Arc::new(Gate::new(ports, loaded.snapshot));
         gate.count_unknown();
         let texts = gate.keep_texts(&gate.live().snapshot);
@@ -279,7 +275,7 @@ impl Server {
             tasks.push(socket.serve(Door::new(app), stopped.clone()));
         }
         let admin = sockets.admin.address;
-        let refresh = CardRefresh::new(gate.clone(), Arc::new(fetcher));
+        let refresh = CardRefresh::new(gate.clone(), Arc::new(CardFetcher::default()));
         let operators = Arc::new(Operators {
             api: Api::new(gate.clone(), kept),
             gate: gate.clone(),

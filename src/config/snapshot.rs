@@ -257,8 +257,8 @@ pub struct Backend {
     /// Paths to fetch the card from, absolute on the backend's origin, in order; the next is tried
     /// on 404 and 405 only.
     pub card_paths: Vec<Box<str>>,
-    /// The HTTP version of calls other than gRPC's, which are always HTTP/2; `None`: HTTP/1.1, and
-    /// over TLS what is agreed on.
+    /// The HTTP version of its card and of calls other than gRPC's, which are always HTTP/2;
+    /// `None`: HTTP/1.1, and over TLS what is agreed on.
     pub http: Option<BackendHttp>,
     /// How connections are secured; `None` is plaintext.
     pub tls: Option<Arc<BackendTls>>,
@@ -271,6 +271,40 @@ pub enum BackendHttp {
     H1,
     /// HTTP/2; in plaintext by prior knowledge.
     H2,
+}
+
+/// Which version of HTTP is spoken on a connection to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaks {
+    /// HTTP/1.1.
+    H1,
+    /// HTTP/2; in plaintext by prior knowledge (RFC 9113 section 3.3).
+    H2,
+    /// What TLS agrees on.
+    Agreed,
+}
+
+impl Speaks {
+    /// What TLS offers (ALPN, RFC 7301), the best first.
+    pub fn protocols(self) -> Vec<Vec<u8>> {
+        let names: &[&[u8]] = match self {
+            Speaks::H1 => &[b"http/1.1"],
+            Speaks::H2 => &[b"h2"],
+            Speaks::Agreed => &[b"h2", b"http/1.1"],
+        };
+        names.iter().map(|name| name.to_vec()).collect()
+    }
+}
+
+impl Backend {
+    /// The HTTP version of everything that needs no particular one: calls and cards alike.
+    pub fn speaks(&self) -> Speaks {
+        match (self.http, &self.tls) {
+            (Some(BackendHttp::H1), _) | (None, None) => Speaks::H1,
+            (Some(BackendHttp::H2), _) => Speaks::H2,
+            (None, Some(_)) => Speaks::Agreed,
+        }
+    }
 }
 
 /// TLS towards an agent.

@@ -9,9 +9,10 @@ mod signing;
 mod slot;
 mod state;
 
+/// The HTTP version in which an agent is asked, which is the one of its calls.
+pub use crate::config::snapshot::{BackendHttp, Speaks};
 pub use outcome::{
-    CardTarget, CardTls, CardTrouble, FetchFacts, FetchFailure, FetchFailureKind, FetchOutcome,
-    Known,
+    CardTarget, CardTrouble, FetchFacts, FetchFailure, FetchFailureKind, FetchOutcome, Known,
 };
 pub use refresh::{CardSource, Observe, Observed, RefreshPorts, refresh_once, run_refresh};
 pub use signing::NamedKeys;
@@ -187,12 +188,11 @@ impl CardStore {
         let backend = &self.slots.get(agent)?.agent.backend;
         Some(CardTarget {
             authority: backend.authority.clone(),
+            host: backend.host.clone(),
+            port: backend.port,
             paths: backend.card_paths.clone(),
-            tls: backend.tls.as_ref().map(|tls| CardTls {
-                backend: tls.clone(),
-                host: backend.host.clone(),
-                port: backend.port,
-            }),
+            tls: backend.tls.clone(),
+            speaks: backend.speaks(),
         })
     }
 

@@ -2,9 +2,11 @@
 
 use super::link::H2Link;
 use super::links::Pools;
-use super::peer::{Speaks, Target};
+use super::peer::Target;
 use super::secured::Secured;
 use crate::audit::record::AttemptError;
+use crate::config::snapshot::Speaks;
+use h2::Reason;
 use pingora::ErrorType;
 use pingora::connectors::http::v2::{H2HandshakeSettings, handshake};
 use pingora::protocols::l4::stream::Stream as Tcp;
@@ -74,7 +76,7 @@ pub async fn open(
                 .map_err(|_| AttemptError::Other)?;
             let secured = client::handshake(connector, &security.name, *tcp)
                 .await
-                .map_err(|_| AttemptError::Tls)?;
+                .map_err(|error| untrusted(&error, speaks))?;
             let secured: Stream = Box::new(Secured::new(secured));
             let agreed = secured.selected_alpn_proto();
             (secured, agreed)
@@ -84,7 +86,7 @@ pub async fn open(
         (Speaks::H1, _) => false,
         (Speaks::H2, None) => true,
         // An agent that agrees on nothing speaks the version that knows no agreement.
-        (Speaks::H2, Some(_)) if agreed != Some(ALPN::H2) => return Err(AttemptError::Protocol),
+        (Speaks::H2, Some(_)) if agreed != Some(ALPN::H2) => return Err(AttemptError::OtherHttp),
         (Speaks::H2 | Speaks::Agreed, _) => agreed == Some(ALPN::H2),
     };
     if !h2 {
@@ -98,7 +100,12 @@ pub async fn open(
         .await
         .map_err(|_| AttemptError::Protocol)?;
     let session = connection.spawn_stream().await;
-    let session = session.ok().flatten().ok_or(AttemptError::Protocol)?;
+    let session = match session {
+        Ok(Some(session)) => session,
+        Ok(None) => return Err(AttemptError::Protocol),
+        Err(error) if is_other_http(&error) => return Err(AttemptError::OtherHttp),
+        Err(_) => return Err(AttemptError::Protocol),
+    };
     if connection.more_streams_allowed() {
         let key = target.peer.reuse_hash();
         pools.h2().in_use_pool().insert(key, connection);
@@ -116,6 +123,40 @@ fn unconnected(error: &pingora::Error) -> AttemptError {
         ErrorType::ConnectTimedout => AttemptError::TimedOut,
         _ => AttemptError::Unreachable,
     }
+}
+
+/// Why TLS failed: also because the agent speaks nothing of what we offered (RFC 7301). Pingora
+/// keeps the cause as words only.
+fn untrusted(error: &pingora::Error, speaks: Speaks) -> AttemptError {
+    let words = error.context.as_ref().map_or("", |words| words.as_str());
+    match speaks {
+        Speaks::H1 | Speaks::H2 if words.contains("NoApplicationProtocol") => {
+            AttemptError::OtherHttp
+        }
+        Speaks::H1 | Speaks::H2 | Speaks::Agreed => AttemptError::Tls,
+    }
+}
+
+/// Whether an agent that was asked in HTTP/2 speaks HTTP/1.1: read as a frame, text is larger than
+/// a frame may be, and no server of HTTP/2 begins with such a one.
+pub fn is_http1(error: &h2::Error) -> bool {
+    match error.reason() {
+        Some(Reason::FRAME_SIZE_ERROR) => error.is_go_away() && error.is_library(),
+        Some(Reason::HTTP_1_1_REQUIRED) => true,
+        Some(_) | None => false,
+    }
+}
+
+/// Whether what an agent answered is of the other version of HTTP. In HTTP/1.1, that is the head
+/// of a SETTINGS frame, as Pingora quotes it.
+pub fn is_other_http(error: &pingora::Error) -> bool {
+    if let Some(h2) = error.root_cause().downcast_ref::<h2::Error>() {
+        return is_http1(h2);
+    }
+    let words = error.context.as_ref().map_or("", |words| words.as_str());
+    *error.etype() == ErrorType::InvalidHTTPHeader
+        && words.starts_with(r"buf: \x00\x00")
+        && words.contains(r"\x04\x00\x00\x00\x00\x00")
 }
 
 /// Whether the kernel still holds a pooled connection open: other than established means that the

@@ -3,7 +3,7 @@
 use super::app::{App, Failure};
 use super::fields::upstream_fields;
 use super::headers::{Added, upstream_head};
-use super::peer::{Peers, Speaks};
+use super::peer::Peers;
 use super::relay::{Plan, relay};
 use super::relayed::Relayed;
 use super::send::{Outbound, OutboundHead, Path, SendFailure, Timing, send};
@@ -12,6 +12,7 @@ use crate::a2a::reader::Expectation;
 use crate::a2a::{Call, Dialect, Fault, Operation, Version};
 use crate::audit::record::Ended;
 use crate::config::snapshot::Agent;
+use crate::config::snapshot::Speaks;
 use crate::pipeline::assertion::{Leaving, NoKey, assertion, forwards_token};
 use crate::pipeline::relate::Related;
 use crate::pipeline::{Binder, Observer, Permit, Recorder, Rejection, Rework};

@@ -1,6 +1,6 @@
 //! To whom: an agent's addresses, resolved outside Pingora (whose own resolver blocks and panics).
 
-use crate::config::snapshot::{Backend, BackendHttp, BackendTls};
+use crate::config::snapshot::{Backend, BackendTls, Speaks};
 use arc_swap::ArcSwapOption;
 use pingora::upstreams::peer::HttpPeer;
 use std::net::SocketAddr;
@@ -30,17 +30,6 @@ struct Known {
     until: Option<Duration>,
 }
 
-/// Which version of HTTP a call is sent in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speaks {
-    /// HTTP/1.1.
-    H1,
-    /// HTTP/2; in plaintext by prior knowledge (RFC 9113 section 3.3).
-    H2,
-    /// What TLS agrees on.
-    Agreed,
-}
-
 /// How the connections of one backend are secured.
 pub struct Security {
     /// Offers both versions.
@@ -57,15 +46,15 @@ pub struct Security {
 
 impl Security {
     fn new(tls: &BackendTls) -> Security {
-        let offering = |protocols: &[&[u8]]| {
+        let offering = |speaks: Speaks| {
             let mut config = rustls::ClientConfig::clone(&tls.config);
-            config.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
+            config.alpn_protocols = speaks.protocols();
             TlsConnector::from(Arc::new(config))
         };
         Security {
-            both: offering(&[b"h2", b"http/1.1"]),
-            h1: offering(&[b"http/1.1"]),
-            h2: offering(&[b"h2"]),
+            both: offering(Speaks::Agreed),
+            h1: offering(Speaks::H1),
+            h2: offering(Speaks::H2),
             name: tls.server_name.clone(),
             key: tls.key,
         }
@@ -88,11 +77,6 @@ impl Peers {
     /// For one backend; literals are resolved at once, names at first use.
     pub fn new(backend: &Backend) -> Peers {
         let security = backend.tls.as_ref().map(|tls| Arc::new(Security::new(tls)));
-        let speaks = match (backend.http, &security) {
-            (Some(BackendHttp::H1), _) | (None, None) => Speaks::H1,
-            (Some(BackendHttp::H2), _) => Speaks::H2,
-            (None, Some(_)) => Speaks::Agreed,
-        };
         let literal = backend.host.parse().ok().map(|ip| {
             let target = target(SocketAddr::new(ip, backend.port), &security);
             Arc::new(Known {
@@ -104,7 +88,7 @@ impl Peers {
             host: backend.host.clone(),
             port: backend.port,
             security,
-            speaks,
+            speaks: backend.speaks(),
             known: ArcSwapOption::from(literal),
         }
     }

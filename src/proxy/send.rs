@@ -8,12 +8,13 @@
 mod h1;
 mod h2;
 
-use super::connect::{Way, open, reuse};
+use super::connect::{Way, is_http1, is_other_http, open, reuse};
 use super::fields::wire_of;
 use super::link::{Link, is_not_processed};
 use super::links::Pools;
-use super::peer::{Addresses, Speaks, Target};
+use super::peer::{Addresses, Target};
 use crate::audit::record::{AttemptError, Stage, Tcp};
+use crate::config::snapshot::Speaks;
 use crate::pipeline::{Attempts, Permit, Sizes, ports::Clock};
 use bytes::{Bytes, BytesMut};
 use pingora::http::RequestHeader;
@@ -374,8 +375,12 @@ enum Written {
     Failed(AttemptError),
 }
 
+/// Of a connection on which no head of a reply was read.
 fn read_failure(error: &pingora::Error) -> (SendFailure, AttemptError) {
     use pingora::ErrorType;
+    if is_other_http(error) {
+        return (SendFailure::BadReply, AttemptError::OtherHttp);
+    }
     if let Some(h2) = error.root_cause().downcast_ref::<::h2::Error>() {
         return match h2_error(h2) {
             AttemptError::Protocol => (SendFailure::BadReply, AttemptError::Protocol),
@@ -393,6 +398,8 @@ fn read_failure(error: &pingora::Error) -> (SendFailure, AttemptError) {
 fn h2_error(error: &::h2::Error) -> AttemptError {
     if is_not_processed(error) {
         AttemptError::NotProcessed
+    } else if is_http1(error) {
+        AttemptError::OtherHttp
     } else if error.is_io() {
         AttemptError::Closed
     } else if error.is_remote() {

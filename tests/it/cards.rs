@@ -7,3 +7,4 @@ mod key_sets;
 mod rewriting;
 mod schemes;
 mod signed;
+mod versions;

@@ -1,18 +1,17 @@
-//! Fetches Agent Cards over HTTP/1.1, for ourselves and never for a caller.
+//! Fetches Agent Cards, in the HTTP version of the agent's calls, for ourselves and never for a
+//! caller.
 
-use super::exchange::{classify, coding, decoded, document, plain_mannered, read_body};
+use super::agent::{Bounds, Place, Unanswered, ask};
+use super::exchange::{coding, decoded, document, plain_mannered};
 use crate::pipeline::RequestId;
 use crate::pipeline::cards::{
-    CardSource, CardTarget, CardTls, FetchFailure, FetchFailureKind, FetchOutcome, Known,
+    CardSource, CardTarget, FetchFailure, FetchFailureKind, FetchOutcome, Known,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::StatusCode;
-use http::header::{ACCEPT, ACCEPT_ENCODING, ETAG, HOST, IF_NONE_MATCH};
-use reqwest::Client;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use rustls::{ClientConfig, RootCertStore};
-use std::sync::Arc;
+use http::header::{ACCEPT, ACCEPT_ENCODING, ETAG, IF_NONE_MATCH};
+use http::{Request, StatusCode};
+use rustls::ClientConfig;
 use std::time::Duration;
 
 /// Largest card that is read.
@@ -21,64 +20,27 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// For one path, from the connection to the last byte of the body.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The HTTP client for cards.
+/// The HTTP client for cards. It follows no redirects, uses no proxy, repeats nothing, and sends no
+/// more than it is told.
 pub struct CardFetcher {
-    client: Client,
     /// Whom to trust for key sets; `None` for the machine's authorities.
     key_sets: Option<ClientConfig>,
-    connect: Duration,
-    total: Duration,
+    bounds: Bounds,
 }
 
-/// Why the client could not be made.
-#[derive(Debug)]
-pub struct CardFetcherError(String);
-
-impl std::fmt::Display for CardFetcherError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot make the client for agent cards: {}", self.0)
-    }
-}
-
-impl std::error::Error for CardFetcherError {}
-
-impl CardFetcher {
-    /// A client that follows no redirects, uses no proxy, repeats nothing, and sends no more than
-    /// it is told.
-    ///
-    /// # Errors
-    ///
-    /// When TLS cannot be set up.
-    pub fn new() -> Result<CardFetcher, CardFetcherError> {
+impl Default for CardFetcher {
+    fn default() -> CardFetcher {
         CardFetcher::with_timeouts(CONNECT_TIMEOUT, TOTAL_TIMEOUT)
     }
+}
 
-    /// The same with other bounds than 3 s for the connection and 5 s for the whole exchange.
-    ///
-    /// # Errors
-    ///
-    /// When TLS cannot be set up.
-    pub fn with_timeouts(
-        connect: Duration,
-        total: Duration,
-    ) -> Result<CardFetcher, CardFetcherError> {
-        // For plain HTTP. Trusting no root at all, rather than the system's, keeps the client
-        // independent of what the machine has installed.
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| CardFetcherError(error.to_string()))?
-            .with_root_certificates(RootCertStore::empty())
-            .with_no_client_auth();
-        let client = plain_mannered(Some(tls), connect, Some(total))
-            .build()
-            .map_err(|error| CardFetcherError(error.to_string()))?;
-        Ok(CardFetcher {
-            client,
+impl CardFetcher {
+    /// With other bounds than 3 s for the connection and 5 s for the whole exchange.
+    pub fn with_timeouts(connect: Duration, total: Duration) -> CardFetcher {
+        CardFetcher {
             key_sets: None,
-            connect,
-            total,
-        })
+            bounds: Bounds { connect, total },
+        }
     }
 
     /// The same with other authorities for the key sets that a card's signature names than the
@@ -90,16 +52,6 @@ impl CardFetcher {
         }
     }
 
-    /// The client for an agent's own TLS. It is made for each fetch, of which there are few.
-    fn secured(&self, tls: &CardTls) -> Result<Client, FetchFailureKind> {
-        let config = ClientConfig::clone(&tls.backend.config);
-        plain_mannered(Some(config), self.connect, Some(self.total))
-            .dns_resolver(Arc::new(Whereabouts(tls.host.clone())))
-            .https_only(true)
-            .build()
-            .map_err(|_| FetchFailureKind::Broken)
-    }
-
     /// One request; `Ok(None)` sends on to the next path.
     async fn ask(
         &self,
@@ -108,26 +60,14 @@ impl CardFetcher {
         known: Option<&Known>,
         request_id: RequestId,
     ) -> Result<Option<FetchOutcome>, FetchFailureKind> {
-        let (client, url) = match &target.tls {
-            None => {
-                let url = format!("http://{}{path}", target.authority);
-                (self.client.clone(), url)
-            }
-            // The name in the URL is the one that the certificate must be for.
-            Some(tls) => {
-                let name = match tls.backend.server_name.contains(':') {
-                    true => format!("[{}]", tls.backend.server_name),
-                    false => tls.backend.server_name.to_string(),
-                };
-                (
-                    self.secured(tls)?,
-                    format!("https://{name}:{}{path}", tls.port),
-                )
-            }
+        let place = Place {
+            authority: &target.authority,
+            host: &target.host,
+            port: target.port,
+            tls: (target.tls.as_deref()).map(|tls| (&*tls.server_name, &*tls.config)),
+            speaks: target.speaks,
         };
-        let mut request = client
-            .get(url)
-            .header(HOST, &*target.authority)
+        let mut request = Request::get(path)
             .header("Portcullis-Purpose", "card")
             .header("Portcullis-Request-Id", request_id.as_str())
             .header(ACCEPT, "application/json")
@@ -136,8 +76,10 @@ impl CardFetcher {
         if let Some(known) = known {
             request = request.header(IF_NONE_MATCH, &*known.etag);
         }
-        let response = request.send().await.map_err(|error| classify(&error))?;
-        match response.status() {
+        let request = request.body(Bytes::new());
+        let request = request.map_err(|_| FetchFailureKind::Broken)?;
+        let answer = ask(&place, request, &self.bounds).await.map_err(kind)?;
+        match answer.status {
             StatusCode::OK => {}
             StatusCode::NOT_MODIFIED if known.is_some() => {
                 return Ok(Some(FetchOutcome::NotModified));
@@ -149,10 +91,11 @@ impl CardFetcher {
             }
             status => return Err(FetchFailureKind::Status(status.as_u16())),
         }
-        let coding = coding(&response)?;
-        let etag = response.headers().get(ETAG);
+        let coding = coding(&answer.headers)?;
+        let etag = answer.headers.get(ETAG);
         let etag = etag.and_then(|etag| etag.to_str().ok()).map(Box::from);
-        let body = decoded(coding, read_body(response, MAX_CARD).await?, MAX_CARD)?;
+        let body = answer.body(MAX_CARD).await.map_err(kind)?;
+        let body = decoded(coding, body, MAX_CARD)?;
         Ok(Some(FetchOutcome::Fetched {
             body,
             etag,
@@ -191,25 +134,26 @@ impl CardSource for CardFetcher {
 
     async fn key_set(&self, url: &str, request_id: RequestId) -> Result<Bytes, FetchFailureKind> {
         // Made each time: few agents need it, and a machine without roots must still start.
-        let client = plain_mannered(self.key_sets.clone(), self.connect, Some(self.total))
-            .https_only(true)
-            .build()
-            .map_err(|_| FetchFailureKind::Unreachable)?;
+        let client = plain_mannered(
+            self.key_sets.clone(),
+            self.bounds.connect,
+            Some(self.bounds.total),
+        )
+        .https_only(true)
+        .build()
+        .map_err(|_| FetchFailureKind::Unreachable)?;
         let fetched = document(&client, url, request_id, MAX_CARD).await;
         fetched.map(|set| set.body).map_err(|none| none.kind())
     }
 }
 
-/// Where an agent is, whatever its certificate calls it.
-struct Whereabouts(Box<str>);
-
-impl Resolve for Whereabouts {
-    fn resolve(&self, _: Name) -> Resolving {
-        let host = self.0.clone();
-        Box::pin(async move {
-            let found: Vec<_> = tokio::net::lookup_host((&*host, 0)).await?.collect();
-            let addresses: Addrs = Box::new(found.into_iter());
-            Ok(addresses)
-        })
+fn kind(unanswered: Unanswered) -> FetchFailureKind {
+    match unanswered {
+        Unanswered::Unreachable(_) => FetchFailureKind::Unreachable,
+        Unanswered::TimedOut { .. } => FetchFailureKind::TimedOut,
+        Unanswered::OtherHttp(asked) => FetchFailureKind::OtherHttp(asked),
+        Unanswered::Closed(asked) => FetchFailureKind::Closed(asked),
+        Unanswered::Broken(_) => FetchFailureKind::Broken,
+        Unanswered::TooLarge => FetchFailureKind::TooLarge,
     }
 }

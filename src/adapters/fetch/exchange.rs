@@ -7,8 +7,8 @@ use crate::pipeline::RequestId;
 use crate::pipeline::cards::FetchFailureKind;
 use bytes::{Bytes, BytesMut};
 use flate2::read::GzDecoder;
-use http::StatusCode;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING};
+use http::{HeaderMap, StatusCode};
 use reqwest::{Client, ClientBuilder, Response, redirect, retry};
 use rustls::ClientConfig;
 use std::io::Read;
@@ -90,7 +90,7 @@ pub(super) async fn document(
         status => return Err(FetchFailureKind::Status(status.as_u16()).into()),
     }
     let max_age = max_age(&response);
-    let coding = coding(&response)?;
+    let coding = coding(response.headers())?;
     let body = decoded(coding, read_body(response, bound).await?, bound)?;
     Ok(Document { body, max_age })
 }
@@ -127,8 +127,8 @@ pub(super) enum Coding {
 
 /// Some servers compress whatever is asked for (FC-15). More than one coding, or another one, is
 /// refused.
-pub(super) fn coding(response: &Response) -> Result<Coding, FetchFailureKind> {
-    let mut codings = response.headers().get_all(CONTENT_ENCODING).iter();
+pub(super) fn coding(headers: &HeaderMap) -> Result<Coding, FetchFailureKind> {
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
     let coding = match codings.next().map(|coding| coding.as_bytes().trim_ascii()) {
         None => Coding::Identity,
         Some(name) if name.eq_ignore_ascii_case(b"identity") => Coding::Identity,

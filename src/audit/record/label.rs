@@ -143,6 +143,8 @@ labels! {
         Tls = "tls",
         /// The peer's bytes are not its protocol.
         Protocol = "protocol",
+        /// The agent speaks another version of HTTP than `backend.http` says.
+        OtherHttp = "other_http",
         /// HTTP/2 `REFUSED_STREAM`, or a `GOAWAY` below our stream: not processed.
         NotProcessed = "not_processed",
         /// The caller left first.

@@ -137,7 +137,7 @@ pub static BACKEND: Fields = Fields {
         optional(
             "http",
             Shape::Word(&["h1", "h2"]),
-            "HTTP version of calls other than gRPC's, which are always HTTP/2; default: HTTP/1.1, and with `https://` what is agreed on",
+            "HTTP version of its card and of calls other than gRPC's, which are always HTTP/2; default: HTTP/1.1, and with `https://` what is agreed on",
         ),
         optional(
             "identity",

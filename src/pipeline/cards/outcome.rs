@@ -2,7 +2,7 @@
 
 use crate::a2a::card::rewrite::sha256;
 use crate::a2a::card::{Attested, CardFault};
-use crate::config::snapshot::BackendTls;
+use crate::config::snapshot::{BackendHttp, BackendTls, Speaks};
 use crate::pipeline::RequestId;
 use bytes::Bytes;
 use std::fmt;
@@ -12,23 +12,18 @@ use std::time::Duration;
 /// Where an agent's card is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CardTarget {
-    /// `host:port` of the backend, as it goes into `Host`.
+    /// `host:port` of the backend, as it goes into `Host` or `:authority`.
     pub authority: Box<str>,
-    /// Absolute paths, in order; the next is tried on 404 and 405 only.
-    pub paths: Vec<Box<str>>,
-    /// How the connection is secured; `None` is plaintext.
-    pub tls: Option<CardTls>,
-}
-
-/// TLS for fetching a card.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CardTls {
-    /// As for calls.
-    pub backend: Arc<BackendTls>,
     /// Host name or IP literal, without brackets, to connect to.
     pub host: Box<str>,
     /// TCP port.
     pub port: u16,
+    /// Absolute paths, in order; the next is tried on 404 and 405 only.
+    pub paths: Vec<Box<str>>,
+    /// How the connection is secured, as for calls; `None` is plaintext.
+    pub tls: Option<Arc<BackendTls>>,
+    /// The HTTP version, as for calls.
+    pub speaks: Speaks,
 }
 
 /// What a conditional request needs.
@@ -124,6 +119,11 @@ pub enum FetchFailureKind {
     TimedOut,
     /// The connection broke or the reply was no HTTP.
     Broken,
+    /// The agent speaks another version of HTTP than this one, in which it was asked.
+    OtherHttp(BackendHttp),
+    /// Asked in this version, on which nobody agreed, the agent closed without a byte: which is
+    /// what some servers do that speak another one.
+    Closed(BackendHttp),
     /// 404 or 405 on every path.
     NotFound,
     /// Another status than 200.
@@ -147,7 +147,9 @@ impl FetchFailureKind {
             FetchFailureKind::NotFound => Some(404),
             FetchFailureKind::Unreachable
             | FetchFailureKind::TimedOut
-            | FetchFailureKind::Broken => None,
+            | FetchFailureKind::Broken
+            | FetchFailureKind::OtherHttp(_)
+            | FetchFailureKind::Closed(_) => None,
         }
     }
 
@@ -157,6 +159,8 @@ impl FetchFailureKind {
             FetchFailureKind::Unreachable => "unreachable",
             FetchFailureKind::TimedOut => "timed_out",
             FetchFailureKind::Broken => "broken",
+            FetchFailureKind::OtherHttp(_) => "other_http",
+            FetchFailureKind::Closed(_) => "closed",
             FetchFailureKind::NotFound => "not_found",
             FetchFailureKind::Status(_) => "status",
             FetchFailureKind::Redirected(_) => "redirected",
@@ -176,6 +180,8 @@ impl FetchFailureKind {
             FetchFailureKind::Unreachable
             | FetchFailureKind::TimedOut
             | FetchFailureKind::Broken
+            | FetchFailureKind::OtherHttp(_)
+            | FetchFailureKind::Closed(_)
             | FetchFailureKind::NotFound => false,
         }
     }
@@ -230,6 +236,22 @@ impl fmt::Display for CardTrouble {
                     FetchFailureKind::Unreachable => f.write_str("no connection"),
                     FetchFailureKind::TimedOut => f.write_str("no whole reply in time"),
                     FetchFailureKind::Broken => f.write_str("the reply broke off"),
+                    FetchFailureKind::OtherHttp(asked) => f.write_str(match asked {
+                        BackendHttp::H1 => {
+                            "it speaks HTTP/2, and was asked in HTTP/1.1; set `backend.http: h2`"
+                        }
+                        BackendHttp::H2 => {
+                            "it speaks no HTTP/2, in which it was asked; set `backend.http: h1`"
+                        }
+                    }),
+                    FetchFailureKind::Closed(asked) => f.write_str(match asked {
+                        BackendHttp::H1 => {
+                            "it closed the connection without a reply; if it speaks HTTP/2 only, set `backend.http: h2`"
+                        }
+                        BackendHttp::H2 => {
+                            "it closed the connection without a reply; if it speaks no HTTP/2, set `backend.http: h1`"
+                        }
+                    }),
                     FetchFailureKind::NotFound => {
                         f.write_str("not found on any path; set `backend.card`")
                     }

@@ -164,6 +164,10 @@ impl Slot {
 
     pub(super) fn take_over(&self, old: &Slot, now: UnixMillis) {
         let state = old.state.load();
+        if old.agent.backend != self.agent.backend {
+            // The card may be kept only because it was asked for in the wrong way.
+            self.refresh.notify_one();
+        }
         if let CardState::Current(current) = &**state {
             match self.publish(&current.upstream, &current.named) {
                 Ok(published) => {

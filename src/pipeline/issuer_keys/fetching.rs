@@ -98,6 +98,9 @@ impl fmt::Display for KeyFetchFault {
                 FetchFailureKind::Unreachable => f.write_str("no connection"),
                 FetchFailureKind::TimedOut => f.write_str("no whole reply in time"),
                 FetchFailureKind::Broken => f.write_str("the reply broke off"),
+                // Issuers are asked in HTTP/1.1.
+                FetchFailureKind::OtherHttp(_) => f.write_str("it speaks no HTTP/1.1"),
+                FetchFailureKind::Closed(_) => f.write_str("it closed without a reply"),
                 FetchFailureKind::NotFound => f.write_str("no metadata in any of its places"),
                 FetchFailureKind::Status(status) => write!(f, "status {status}"),
                 FetchFailureKind::Redirected(status) => {

@@ -5,6 +5,7 @@
 use super::{Exchanged, OneCall, SLICE, SendFailure, Written, facts, gone, h2_error, read_failure};
 use crate::audit::record::{AttemptError, Stage};
 use crate::pipeline::Attempts;
+use crate::proxy::connect::is_other_http;
 use crate::proxy::link::{H2Link, Link};
 use pingora::protocols::http::ServerSession;
 use pingora_timeout::sleep;
@@ -29,11 +30,14 @@ impl OneCall<'_> {
         let (Some(head), Some(session)) = (self.fields.clone(), link.session_mut()) else {
             return Exchanged::Failed(SendFailure::Broken);
         };
-        if session
-            .write_request_header(head, self.body.is_empty())
-            .is_err()
-        {
-            attempts.enter_error(AttemptError::Closed, self.path.clock.monotonic());
+        if let Err(error) = session.write_request_header(head, self.body.is_empty()) {
+            let other = is_other_http(&error);
+            let error = if other {
+                AttemptError::OtherHttp
+            } else {
+                AttemptError::Closed
+            };
+            attempts.enter_error(error, self.path.clock.monotonic());
             return Exchanged::NothingLeft;
         }
         attempts.wrote(HEAD);

@@ -1,10 +1,13 @@
 //! The fetcher against raw servers on loopback.
 
+use crate::support::h2_agent::{H2Agent, H2Answer};
 use portcullis::adapters::clock::SystemClock;
 use portcullis::adapters::fetch::cards::CardFetcher;
 use portcullis::adapters::random::SystemRandom;
+use portcullis::config::snapshot::{BackendHttp, Speaks};
 use portcullis::pipeline::RequestId;
 use portcullis::pipeline::cards::{CardSource, CardTarget, FetchFailureKind, FetchOutcome, Known};
+use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -19,13 +22,21 @@ struct Raw {
     asked: mpsc::UnboundedReceiver<String>,
 }
 
+/// In plaintext and HTTP/1.1.
+fn target(address: SocketAddr, paths: &[&str]) -> CardTarget {
+    CardTarget {
+        authority: address.to_string().into(),
+        host: address.ip().to_string().into(),
+        port: address.port(),
+        paths: paths.iter().map(|path| (*path).into()).collect(),
+        tls: None,
+        speaks: Speaks::H1,
+    }
+}
+
 async fn serve(replies: Vec<Vec<u8>>) -> Raw {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let target = CardTarget {
-        authority: listener.local_addr().unwrap().to_string().into(),
-        paths: vec![NEW.into(), OLD.into()],
-        tls: None,
-    };
+    let target = target(listener.local_addr().unwrap(), &[NEW, OLD]);
     let (seen, asked) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         for reply in replies {
@@ -79,10 +90,7 @@ fn paths(asked: &[String]) -> Vec<&str> {
 #[tokio::test]
 async fn a_card_is_asked_for_plainly_and_as_ourselves() {
     let mut raw = serve(vec![reply("200 OK", "ETag: W/\"t\"\r\n", b"{}")]).await;
-    let outcome = CardFetcher::new()
-        .unwrap()
-        .fetch(&raw.target, None, id())
-        .await;
+    let outcome = CardFetcher::default().fetch(&raw.target, None, id()).await;
     let expected = FetchOutcome::Fetched {
         body: b"{}".as_slice().into(),
         etag: Some("W/\"t\"".into()),
@@ -107,7 +115,7 @@ async fn a_card_is_asked_for_plainly_and_as_ourselves() {
 
 #[tokio::test]
 async fn fc_06_fc_18_the_next_path_is_tried_on_404_and_405_only() {
-    let fetcher = CardFetcher::new().unwrap();
+    let fetcher = CardFetcher::default();
     for status in ["404 Not Found", "405 Method Not Allowed"] {
         let replies = vec![reply(status, "", b"x"), reply("200 OK", "", b"{}")];
         let mut raw = serve(replies).await;
@@ -145,10 +153,7 @@ async fn fc_09_redirects_are_not_followed() {
     let location = format!("Location: http://{}/\r\n", trap.local_addr().unwrap());
     for status in ["301 Moved", "302 Found", "307 Temporary Redirect"] {
         let mut raw = serve(vec![reply(status, &location, b"")]).await;
-        let outcome = CardFetcher::new()
-            .unwrap()
-            .fetch(&raw.target, None, id())
-            .await;
+        let outcome = CardFetcher::default().fetch(&raw.target, None, id()).await;
         let code = status[..3].parse().unwrap();
         assert_eq!(kind(&outcome), Some(&FetchFailureKind::Redirected(code)));
         assert_eq!(raw.asked().len(), 1);
@@ -196,23 +201,17 @@ async fn replies_that_cannot_be_read_whole_are_refused() {
         (chunked, FetchFailureKind::TooLarge),
         (cut, FetchFailureKind::Broken),
         (b"SSH-2.0-x\r\n".to_vec(), FetchFailureKind::Broken),
-        (Vec::new(), FetchFailureKind::Broken),
+        (Vec::new(), FetchFailureKind::Closed(BackendHttp::H1)),
     ];
     for (number, (bytes, expected)) in cases.into_iter().enumerate() {
         let raw = serve(vec![bytes]).await;
-        let outcome = CardFetcher::new()
-            .unwrap()
-            .fetch(&raw.target, None, id())
-            .await;
+        let outcome = CardFetcher::default().fetch(&raw.target, None, id()).await;
         assert_eq!(kind(&outcome), Some(&expected), "case {number}");
     }
     // The limit itself is allowed, and so is saying `identity`.
     let exact = reply("200 OK", "Content-Encoding: identity\r\n", &large[1..]);
     let raw = serve(vec![exact]).await;
-    let outcome = CardFetcher::new()
-        .unwrap()
-        .fetch(&raw.target, None, id())
-        .await;
+    let outcome = CardFetcher::default().fetch(&raw.target, None, id()).await;
     assert!(matches!(outcome, FetchOutcome::Fetched { body, .. } if body.len() == 1024 * 1024));
 }
 
@@ -233,10 +232,7 @@ async fn fc_15_a_compressed_card_is_read() {
         &gzip(card),
     )])
     .await;
-    let outcome = CardFetcher::new()
-        .unwrap()
-        .fetch(&raw.target, None, id())
-        .await;
+    let outcome = CardFetcher::default().fetch(&raw.target, None, id()).await;
     assert!(
         matches!(&outcome, FetchOutcome::Fetched { body, .. } if body == &card[..]),
         "{outcome:?}"
@@ -252,10 +248,7 @@ async fn what_is_no_card_is_left_to_the_rewriting() {
             body.as_bytes(),
         )])
         .await;
-        let outcome = CardFetcher::new()
-            .unwrap()
-            .fetch(&raw.target, None, id())
-            .await;
+        let outcome = CardFetcher::default().fetch(&raw.target, None, id()).await;
         assert!(matches!(outcome, FetchOutcome::Fetched { body: b, .. } if b == body));
     }
 }
@@ -266,7 +259,7 @@ async fn a_known_tag_goes_with_its_own_path_only() {
         path: path.into(),
         etag: "\"t\"".into(),
     };
-    let fetcher = CardFetcher::new().unwrap();
+    let fetcher = CardFetcher::default();
     let mut raw = serve(vec![reply("304 Not Modified", "", b"")]).await;
     let outcome = fetcher.fetch(&raw.target, Some(&known(NEW)), id()).await;
     assert_eq!(outcome, FetchOutcome::NotModified);
@@ -291,17 +284,86 @@ async fn a_known_tag_goes_with_its_own_path_only() {
 #[tokio::test]
 async fn nobody_there_and_nobody_answering_are_told_apart() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let target = CardTarget {
-        authority: listener.local_addr().unwrap().to_string().into(),
-        paths: vec![NEW.into()],
-        tls: None,
-    };
+    let target = target(listener.local_addr().unwrap(), &[NEW]);
     let short = Duration::from_millis(200);
-    let fetcher = CardFetcher::with_timeouts(short, short).unwrap();
+    let fetcher = CardFetcher::with_timeouts(short, short);
     // Connected by the kernel, never accepted.
     let outcome = fetcher.fetch(&target, None, id()).await;
     assert_eq!(kind(&outcome), Some(&FetchFailureKind::TimedOut));
     drop(listener);
     let outcome = fetcher.fetch(&target, None, id()).await;
     assert_eq!(kind(&outcome), Some(&FetchFailureKind::Unreachable));
+}
+
+/// The same manners in HTTP/2.
+#[tokio::test]
+async fn a_card_over_http2_is_bounded_conditional_and_whole() {
+    let agent = H2Agent::start([]).await;
+    let target = CardTarget {
+        speaks: Speaks::H2,
+        ..target(agent.address, &[NEW, OLD])
+    };
+    let short = Duration::from_millis(500);
+    let fetcher = CardFetcher::with_timeouts(short, short);
+    let outcome = fetcher.fetch(&target, None, id()).await;
+    assert_eq!(kind(&outcome), Some(&FetchFailureKind::NotFound));
+    let known = Known {
+        path: NEW.into(),
+        etag: "\"t\"".into(),
+    };
+    agent.show(H2Answer::json(304, ""));
+    let outcome = fetcher.fetch(&target, Some(&known), id()).await;
+    assert_eq!(outcome, FetchOutcome::NotModified);
+    let counts = agent.counts();
+    let asked: Vec<_> = counts.cards.iter().map(|seen| &*seen.path).collect();
+    assert_eq!(asked, [NEW, OLD, NEW]);
+    assert_eq!(counts.cards[1].field("if-none-match"), None);
+    assert_eq!(counts.cards[2].field("if-none-match"), Some("\"t\""));
+    let large = vec![b' '; 1024 * 1024 + 1];
+    let coded = |body: Vec<u8>| H2Answer {
+        fields: vec![("content-encoding", "gzip".to_owned())],
+        body,
+        ..H2Answer::json(200, "")
+    };
+    let plain = |body: &[u8]| H2Answer {
+        body: body.to_vec(),
+        ..H2Answer::json(200, "")
+    };
+    let cut = H2Answer {
+        fields: vec![("content-length", "10".to_owned())],
+        ..plain(b"{}")
+    };
+    for (answer, expected) in [
+        (plain(&large), FetchFailureKind::TooLarge),
+        (coded(gzip(&large)), FetchFailureKind::TooLarge),
+        (cut, FetchFailureKind::Broken),
+        (H2Answer::json(302, ""), FetchFailureKind::Redirected(302)),
+        (H2Answer::json(503, ""), FetchFailureKind::Status(503)),
+    ] {
+        agent.show(answer);
+        let outcome = fetcher.fetch(&target, None, id()).await;
+        assert_eq!(kind(&outcome), Some(&expected));
+    }
+    // More than one window of the connection, and a coding.
+    for answer in [plain(&large[1..]), coded(gzip(&large[1..]))] {
+        agent.show(answer);
+        let outcome = fetcher.fetch(&target, None, id()).await;
+        assert!(
+            matches!(&outcome, FetchOutcome::Fetched { body, .. } if body.len() == 1024 * 1024)
+        );
+    }
+}
+
+/// Taken by the kernel alone, so that neither SETTINGS nor an answer come.
+#[tokio::test]
+async fn nobody_answering_in_http2_is_told_in_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = CardTarget {
+        speaks: Speaks::H2,
+        ..target(listener.local_addr().unwrap(), &[NEW])
+    };
+    let short = Duration::from_millis(200);
+    let fetcher = CardFetcher::with_timeouts(short, short);
+    let outcome = fetcher.fetch(&target, None, id()).await;
+    assert_eq!(kind(&outcome), Some(&FetchFailureKind::TimedOut));
 }

@@ -42,7 +42,7 @@ async fn serve(certificate_of: &Authority, answer: Vec<u8>) -> (String, Arc<Atom
 }
 
 fn fetcher(trusted: &Authority) -> CardFetcher {
-    CardFetcher::new().unwrap().trusting(trusted.client(None))
+    CardFetcher::default().trusting(trusted.client(None))
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn a_key_set_comes_from_whom_we_trust_only() {
     let plain = url.replace("https://", "http://");
     let refused = [
         fetcher(&other).key_set(&url, id()).await,
-        CardFetcher::new().unwrap().key_set(&url, id()).await,
+        CardFetcher::default().key_set(&url, id()).await,
         fetcher(&ours).key_set(&plain, id()).await,
     ];
     for refused in refused {

@@ -4,7 +4,7 @@ mod stream;
 
 use super::{loopback, within};
 use bytes::Bytes;
-use h2::server::Connection;
+use h2::server::{Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use std::collections::VecDeque;
@@ -122,6 +122,8 @@ pub struct H2Counts {
     /// TLS handshakes that failed.
     pub failed_handshakes: u64,
     pub seen: Vec<H2Seen>,
+    /// Who asked for the card; not among `seen`.
+    pub cards: Vec<H2Seen>,
 }
 
 impl H2Counts {
@@ -134,6 +136,7 @@ impl H2Counts {
 struct Shared {
     counts: Mutex<H2Counts>,
     script: Mutex<VecDeque<H2Act>>,
+    card: Mutex<Option<H2Answer>>,
     bell: watch::Sender<u64>,
 }
 
@@ -147,6 +150,15 @@ impl Shared {
     fn next(&self) -> Option<H2Act> {
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
         script.pop_front()
+    }
+
+    fn show(&self, respond: &mut SendResponse<Bytes>) {
+        let card = self.card.lock().unwrap_or_else(PoisonError::into_inner);
+        let card = card.clone().unwrap_or(H2Answer::json(404, "{}"));
+        // Whoever asked may have left.
+        if let Ok(mut body) = respond.send_response(head(&card), false) {
+            let _ = body.send_data(card.body.into(), true);
+        }
     }
 
     fn is_next(&self, is: impl FnOnce(&H2Act) -> bool) -> bool {
@@ -180,6 +192,7 @@ impl H2Agent {
         let shared = Arc::new(Shared {
             counts: Mutex::default(),
             script: Mutex::new(script.into_iter().collect()),
+            card: Mutex::default(),
             bell,
         });
         let acceptor = tls.map(TlsAcceptor::from);
@@ -196,6 +209,12 @@ impl H2Agent {
     pub fn play(&self, acts: impl IntoIterator<Item = H2Act>) {
         let script = self.shared.script.lock();
         script.unwrap_or_else(PoisonError::into_inner).extend(acts);
+    }
+
+    /// What it answers a gateway that asks for its card; until then 404.
+    pub fn show(&self, card: H2Answer) {
+        let shown = self.shared.card.lock();
+        *shown.unwrap_or_else(PoisonError::into_inner) = Some(card);
     }
 
     /// What it saw so far.
@@ -303,7 +322,12 @@ where
     loop {
         tokio::select! {
             accepted = connection.accept() => {
-                let Some(Ok((request, respond))) = accepted else { return };
+                let Some(Ok((request, mut respond))) = accepted else { return };
+                if request.headers().get("portcullis-purpose").is_some_and(|p| p == "card") {
+                    shared.note(|counts| counts.cards.push(seen(number, &request)));
+                    shared.show(&mut respond);
+                    continue;
+                }
                 let Some(act) = shared.next() else { continue };
                 let index = shared.note(|counts| {
                     counts.seen.push(seen(number, &request));
