@@ -164,6 +164,30 @@ class Gateway:
             self.process.kill()
 
 
+def refused(port, token, many, path="/agents/desk/a2a"):
+    """Has so many calls refused by policy, as fast as one connection goes; how many were."""
+    params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}],
+                          "metadata": {"skillId": "review"}}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params})
+    request = (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+               f"A2A-Version: 1.0\r\nAuthorization: Bearer {token}\r\n"
+               f"Content-Length: {len(body)}\r\n\r\n{body}").encode()
+    done = 0
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=10) as connection:
+        reader = connection.makefile("rb")
+        while done < many:
+            connection.sendall(request)
+            if b" 403 " not in reader.readline():
+                break
+            length = 0
+            while (line := reader.readline().rstrip()):
+                name, value = line.split(b":", 1)
+                length = int(value) if name.lower() == b"content-length" else length
+            reader.read(length)
+            done += 1
+    return done
+
+
 class Caller:
     """One connection to a gateway, opened again when it is closed."""
 
