@@ -126,3 +126,39 @@ async fn a_line_that_names_no_place_is_a_usage_error() {
         assert_eq!(done.status.code(), Some(2), "{url}");
     }
 }
+
+/// Both versions are asked in, so that an agent is not called closed for the one it does not speak.
+#[tokio::test]
+async fn an_agent_of_http2_alone_that_answers_anybody_is_open() {
+    let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}"#;
+    let own = Authority::new().pair(&["agent.internal"]);
+    for (scheme, tls) in [
+        ("http", None),
+        ("https", Some(Authority::server(&own, None, &["h2"]))),
+    ] {
+        let answers = (0..40).map(|_| H2Act::Answer(H2Answer::json(404, error)));
+        let agent = H2Agent::start_with(tls, answers).await;
+        let (code, report) = probe(&format!("{scheme}://{}", agent.address), &[]).await;
+        assert_eq!(
+            (code, &report["verdict"]),
+            (Some(1), &"open".into()),
+            "{report:#}"
+        );
+        assert_eq!(outcomes(&report, "JSON-RPC 1.0"), ["answered"]);
+        assert_eq!(outcomes(&report, "HTTP+JSON 0.3"), ["answered"]);
+        for seen in agent.counts().seen {
+            assert_eq!(seen.authority, agent.address.to_string());
+            assert_eq!(seen.field("portcullis-purpose"), Some("probe"));
+            assert_eq!(seen.field("authorization"), None);
+        }
+    }
+}
+
+/// It closes on HTTP/1.1 as on HTTP/2: that is no doubt.
+#[tokio::test]
+async fn what_closes_in_both_versions_refuses() {
+    let agent = RawAgent::start((0..60).map(|_| Act::Close)).await;
+    let (code, report) = probe(&format!("http://{}", agent.address), &[]).await;
+    assert_eq!(outcomes(&report, "JSON-RPC 1.0"), ["refused"], "{report:#}");
+    assert_eq!(code, Some(0), "{report:#}");
+}

@@ -373,10 +373,25 @@ impl Heard {
             return other;
         }
         match self.with(|known| (known.asked, known.first.is_empty())) {
-            (Some((version, false)), true) => Unanswered::Closed(version),
+            // TLS says why it ends.
+            (Some((version, false)), true) if !is_of_tls(&*error) => Unanswered::Closed(version),
             _ => Unanswered::Broken(error),
         }
     }
+}
+
+/// Whether there is an error of TLS at the bottom of this one.
+fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let http2 = error.downcast_ref().and_then(h2::Error::get_io);
+        let inner = http2.or(error.downcast_ref()).and_then(io::Error::get_ref);
+        if inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// The head of a SETTINGS frame, with which every server of HTTP/2 begins (RFC 9113 section 3.4).

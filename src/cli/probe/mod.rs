@@ -211,7 +211,7 @@ async fn ask_all(url: &Url, bound: Duration, seen: &Seen) -> Result<Vec<Asked>, 
 }
 
 async fn one(
-    client: &reqwest::Client,
+    client: &http::Client,
     seen: &Seen,
     place: &Place,
     question: Try,

@@ -122,7 +122,8 @@ pub(super) fn broken(error: &(dyn StdError + 'static)) -> Broken {
     let mut next = Some(error);
     let mut closed = false;
     while let Some(error) = next {
-        let inner = error.downcast_ref::<io::Error>().and_then(|e| {
+        let http2 = error.downcast_ref().and_then(h2::Error::get_io);
+        let inner = http2.or(error.downcast_ref::<io::Error>()).and_then(|e| {
             closed |= matches!(
                 e.kind(),
                 io::ErrorKind::ConnectionReset
