@@ -61,8 +61,10 @@ pub type Cause = Box<dyn Error + Send + Sync>;
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum Unanswered {
-    /// No connection, or no TLS on it.
+    /// No connection.
     Unreachable(Cause),
+    /// No TLS on it: an end does not trust the other one, or they have no version in common.
+    Tls(Cause),
     /// The time is over.
     TimedOut {
         /// Whether somebody had taken the connection by then.
@@ -182,7 +184,7 @@ async fn exchange(
     let mut config = ClientConfig::clone(config);
     config.alpn_protocols = place.speaks.protocols();
     let name = ServerName::try_from(name.to_owned());
-    let name = name.map_err(|error| Unanswered::Unreachable(error.into()))?;
+    let name = name.map_err(|error| Unanswered::Tls(error.into()))?;
     let secured = TlsConnector::from(Arc::new(config)).connect(name, tcp);
     let secured = match timeout(connect, secured).await {
         Ok(Ok(secured)) => secured,
@@ -229,7 +231,7 @@ fn untrusted(speaks: Speaks, error: io::Error) -> Unanswered {
     match speaks {
         Speaks::H1 if tls == Some(&no_version) => Unanswered::OtherHttp(BackendHttp::H1),
         Speaks::H2 if tls == Some(&no_version) => Unanswered::OtherHttp(BackendHttp::H2),
-        Speaks::H1 | Speaks::H2 | Speaks::Agreed => Unanswered::Unreachable(error.into()),
+        Speaks::H1 | Speaks::H2 | Speaks::Agreed => Unanswered::Tls(error.into()),
     }
 }
 
@@ -330,6 +332,9 @@ struct Known {
     /// The version that is spoken, and whether TLS agreed on it.
     asked: Option<(BackendHttp, bool)>,
     first: Vec<u8>,
+    /// In TLS 1.3, what an agent thinks of our certificate comes behind the handshake. HTTP/2 keeps
+    /// it as words only.
+    tls: Option<rustls::Error>,
 }
 
 impl Heard {
@@ -372,26 +377,14 @@ impl Heard {
         if let Some(other) = self.other_http() {
             return other;
         }
+        if let Some(tls) = self.with(|known| known.tls.take()) {
+            return Unanswered::Tls(tls.into());
+        }
         match self.with(|known| (known.asked, known.first.is_empty())) {
-            // TLS says why it ends.
-            (Some((version, false)), true) if !is_of_tls(&*error) => Unanswered::Closed(version),
+            (Some((version, false)), true) => Unanswered::Closed(version),
             _ => Unanswered::Broken(error),
         }
     }
-}
-
-/// Whether there is an error of TLS at the bottom of this one.
-fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let http2 = error.downcast_ref().and_then(h2::Error::get_io);
-        let inner = http2.or(error.downcast_ref()).and_then(io::Error::get_ref);
-        if inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
-            return true;
-        }
-        next = error.source();
-    }
-    false
 }
 
 /// The head of a SETTINGS frame, with which every server of HTTP/2 begins (RFC 9113 section 3.4).
@@ -414,6 +407,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Overheard<S> {
         let before = buffer.filled().len();
         let read = ready!(Pin::new(&mut self.stream).poll_read(context, buffer));
         self.heard.note(&buffer.filled()[before..]);
+        if let Err(error) = &read {
+            let tls = error.get_ref().and_then(|e| e.downcast_ref());
+            self.heard.with(|known| known.tls = tls.cloned());
+        }
         Poll::Ready(read)
     }
 }

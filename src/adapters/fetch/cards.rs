@@ -150,6 +150,7 @@ impl CardSource for CardFetcher {
 fn kind(unanswered: Unanswered) -> FetchFailureKind {
     match unanswered {
         Unanswered::Unreachable(_) => FetchFailureKind::Unreachable,
+        Unanswered::Tls(_) => FetchFailureKind::Tls,
         Unanswered::TimedOut { .. } => FetchFailureKind::TimedOut,
         Unanswered::OtherHttp(asked) => FetchFailureKind::OtherHttp(asked),
         Unanswered::Closed(asked) => FetchFailureKind::Closed(asked),

@@ -171,14 +171,19 @@ async fn read(answer: Answer) -> (u16, Option<Value>) {
 fn may_speak_another(why: &Unanswered) -> bool {
     match why {
         Unanswered::OtherHttp(_) | Unanswered::Closed(_) | Unanswered::Broken(_) => true,
-        Unanswered::Unreachable(_) | Unanswered::TimedOut { .. } | Unanswered::TooLarge => false,
+        Unanswered::Unreachable(_)
+        | Unanswered::Tls(_)
+        | Unanswered::TimedOut { .. }
+        | Unanswered::TooLarge => false,
     }
 }
 
 fn failed(why: Unanswered) -> Outcome {
     let closed = || Outcome::Refused("it closes the connection without an answer".to_owned());
     let other = match &why {
-        Unanswered::Unreachable(_) | Unanswered::TimedOut { connected: false } => {
+        Unanswered::Unreachable(_)
+        | Unanswered::Tls(_)
+        | Unanswered::TimedOut { connected: false } => {
             Outcome::Unreachable("no connection".to_owned())
         }
         Unanswered::TimedOut { connected: true } => {
@@ -191,7 +196,9 @@ fn failed(why: Unanswered) -> Outcome {
         Unanswered::Closed(_) => closed(),
         Unanswered::Broken(_) | Unanswered::TooLarge => Outcome::Unclear("no HTTP".to_owned()),
     };
-    let (Unanswered::Unreachable(error) | Unanswered::Broken(error)) = &why else {
+    let (Unanswered::Unreachable(error) | Unanswered::Tls(error) | Unanswered::Broken(error)) =
+        &why
+    else {
         return other;
     };
     match broken(&**error) {

@@ -115,6 +115,8 @@ pub struct FetchFailure {
 pub enum FetchFailureKind {
     /// No connection.
     Unreachable,
+    /// Its certificate is not trusted, it refuses ours, or it speaks no TLS.
+    Tls,
     /// No whole reply in time.
     TimedOut,
     /// The connection broke or the reply was no HTTP.
@@ -146,6 +148,7 @@ impl FetchFailureKind {
             FetchFailureKind::Encoded | FetchFailureKind::TooLarge => Some(200),
             FetchFailureKind::NotFound => Some(404),
             FetchFailureKind::Unreachable
+            | FetchFailureKind::Tls
             | FetchFailureKind::TimedOut
             | FetchFailureKind::Broken
             | FetchFailureKind::OtherHttp(_)
@@ -157,6 +160,7 @@ impl FetchFailureKind {
     pub fn label(&self) -> &'static str {
         match self {
             FetchFailureKind::Unreachable => "unreachable",
+            FetchFailureKind::Tls => "tls",
             FetchFailureKind::TimedOut => "timed_out",
             FetchFailureKind::Broken => "broken",
             FetchFailureKind::OtherHttp(_) => "other_http",
@@ -178,6 +182,7 @@ impl FetchFailureKind {
             | FetchFailureKind::TooLarge => true,
             FetchFailureKind::Status(status) => (200..300).contains(status),
             FetchFailureKind::Unreachable
+            | FetchFailureKind::Tls
             | FetchFailureKind::TimedOut
             | FetchFailureKind::Broken
             | FetchFailureKind::OtherHttp(_)
@@ -234,6 +239,9 @@ impl fmt::Display for CardTrouble {
                 write!(f, "the agent's card could not be fetched from `{path}`: ")?;
                 match kind {
                     FetchFailureKind::Unreachable => f.write_str("no connection"),
+                    FetchFailureKind::Tls => f.write_str(
+                        "TLS failed: its certificate is not trusted, it refuses ours, or it speaks no TLS; see `backend.tls`",
+                    ),
                     FetchFailureKind::TimedOut => f.write_str("no whole reply in time"),
                     FetchFailureKind::Broken => f.write_str("the reply broke off"),
                     FetchFailureKind::OtherHttp(asked) => f.write_str(match asked {

@@ -96,6 +96,7 @@ impl fmt::Display for KeyFetchFault {
         match self {
             KeyFetchFault::Reply(kind) => match kind {
                 FetchFailureKind::Unreachable => f.write_str("no connection"),
+                FetchFailureKind::Tls => f.write_str("TLS failed"),
                 FetchFailureKind::TimedOut => f.write_str("no whole reply in time"),
                 FetchFailureKind::Broken => f.write_str("the reply broke off"),
                 // Issuers are asked in HTTP/1.1.

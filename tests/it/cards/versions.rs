@@ -414,3 +414,39 @@ async fn an_agent_of_another_version_over_tls_has_a_name() {
         has_a_name(false, Some(protocols), Some("h2"), set).await;
     }
 }
+
+/// A server whose handshakes fail. It says so and waits until the other end leaves: closing with
+/// bytes unread could take its word back.
+async fn distrusting(tls: Arc<rustls::ServerConfig>) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind(loopback()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let acceptor = TlsAcceptor::from(tls);
+    let task = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            if let Err((_, mut left)) = acceptor.accept(stream).into_fallible().await {
+                let _ = left.read_to_end(&mut Vec::new()).await;
+            }
+        }
+    });
+    (address, task)
+}
+
+/// Whom one does not trust is not called away.
+#[tokio::test]
+async fn an_agent_that_is_not_trusted_is_told_from_one_that_is_not_there() {
+    let clients = Authority::new();
+    let (authority, own) = agents_pair();
+    let stranger = Authority::new();
+    for (trusted, wants) in [(&stranger, None), (&authority, Some(&clients))] {
+        for protocols in [&["h2"][..], &["http/1.1"], &[]] {
+            let server = Authority::server(&own, wants, protocols);
+            let (address, task) = distrusting(server).await;
+            let stand = stand(address, true, None, true, trusted);
+            let why = stand.trouble().await;
+            assert!(why.contains("see `backend.tls`"), "{protocols:?}: {why}");
+            let fetches = stand.gateway.journal.of_kind("fetch", 1).await;
+            assert_eq!(fetches[0]["error"], "tls", "{fetches:?}");
+            task.abort();
+        }
+    }
+}
