@@ -125,6 +125,7 @@ impl FileJournal {
         let dir = settings.dir.clone();
         let mut files = Files::open(&dir, settings.segment_bytes, &settings.instance)?;
         let found = recover::read(&files.segments()?)?;
+        files.remove_unfinished();
         for (path, bytes) in &found.doubled {
             files.trim(path, *bytes)?;
         }

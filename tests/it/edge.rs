@@ -12,7 +12,7 @@ use crate::support::pki::{Authority, Pair};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
-const POLICY: &str = "version: 1
+pub const POLICY: &str = "version: 1
 policy: edge
 rules:
   - id: all

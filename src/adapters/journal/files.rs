@@ -125,6 +125,12 @@ impl Files {
         cut.map_err(OpenError::io("cut the journal's segment", path))
     }
 
+    /// Removes what a crash left of a segment in the making: the segment before still has it all.
+    pub(super) fn remove_unfinished(&self) {
+        // The next one that is made removes it too.
+        let _ = fs::remove_file(self.dir.join(CARRIED));
+    }
+
     fn path(&self, sequence: u64) -> PathBuf {
         self.dir.join(format!("journal-{sequence:020}.jsonl"))
     }

@@ -12,6 +12,7 @@ use crate::audit::record::Time;
 use crate::audit::redact::hidden::HidingKey;
 use crate::cli::exit;
 use crate::pipeline::ports::Clock;
+use serde_json::Value;
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -221,6 +222,23 @@ pub(super) fn search<T: Send>(
         }
     }
     Ok(all)
+}
+
+/// Looks through the records of one journal.
+///
+/// # Errors
+/// The exit code; what is wrong was printed.
+pub(super) fn search_records(
+    folder: &Folder,
+    query: &Query,
+    found: &mut dyn FnMut(Value) -> ControlFlow<()>,
+) -> Result<Searched, u8> {
+    let make = |line: &[u8], _: Option<&[u8]>, _: &_| serde_json::from_slice::<Value>(line);
+    let folders = std::slice::from_ref(folder);
+    // What is not JSON was told as a fault.
+    search(folders, query, true, &make, &mut |record| {
+        record.map_or(ControlFlow::Continue(()), &mut *found)
+    })
 }
 
 /// Says on a terminal how far a long reading is.

@@ -82,9 +82,8 @@ impl From {
     /// The exit code; what is wrong was printed.
     pub(super) fn fingerprint_keys(&self) -> Result<Vec<HidingKey>, u8> {
         let snapshot = self.snapshot("name the key with `--key FILE`")?;
-        let (file, _) = snapshot.keys.fingerprint_file(&snapshot.audit.dir);
-        let all = std::iter::once(&file).chain(&snapshot.keys.older_fingerprints);
-        all.map(|file| fingerprint_key(file)).collect()
+        let files = fingerprint_files(&snapshot);
+        files.iter().map(|file| fingerprint_key(file)).collect()
     }
 
     /// Likewise, for values that the journals may hide: none where folders are named, since whose
@@ -98,10 +97,10 @@ impl From {
         }
         let snapshot = self.snapshot("name the journal's folder with `--journal DIR`")?;
         let hides = snapshot.redact != Redact::default();
-        let (file, _) = snapshot.keys.fingerprint_file(&snapshot.audit.dir);
-        let all = std::iter::once(&file).chain(&snapshot.keys.older_fingerprints);
-        all.filter(|file| hides || file.exists())
-            .map(|file| fingerprint_key(file))
+        let files = fingerprint_files(&snapshot).into_iter();
+        files
+            .filter(|file| hides || file.exists())
+            .map(|file| fingerprint_key(&file))
             .collect()
     }
 
@@ -114,4 +113,11 @@ impl From {
                 exit::INVALID
             })
     }
+}
+
+/// The files of the keys for fingerprints: the one in force, then those before it.
+fn fingerprint_files(snapshot: &Snapshot) -> Vec<PathBuf> {
+    let (file, _) = snapshot.keys.fingerprint_file(&snapshot.audit.dir);
+    let older = snapshot.keys.older_fingerprints.iter().cloned();
+    std::iter::once(file).chain(older).collect()
 }

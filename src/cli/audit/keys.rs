@@ -9,7 +9,14 @@ use crate::identity::keys::KeySet;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
+
+/// Longest file of public keys, in bytes.
+const MAX_KEYS: u64 = 1 << 20;
+/// Longest file of a key for fingerprints, in bytes.
+const MAX_KEY: u64 = 4 << 10;
 
 /// What stands before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410).
 const SPKI: [u8; 12] = [
@@ -28,8 +35,21 @@ pub(super) fn read(path: &Path) -> Result<KeySet, u8> {
         );
         exit::INVALID
     };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
+    let text = text_of(path, MAX_KEYS).map_err(|error| wrong(&error.to_string()))?;
     of(&text).map_err(wrong)
+}
+
+/// The text of a file that was named on the command line.
+fn text_of(path: &Path, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is too long for a file of keys",
+        ));
+    }
+    Ok(text)
 }
 
 fn of(text: &str) -> Result<KeySet, &'static str> {
@@ -74,7 +94,7 @@ pub(super) fn fingerprint_key(path: &Path) -> Result<HidingKey, u8> {
         eprintln!("error: `{}`: {why}", path.display());
         exit::INVALID
     };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
+    let text = text_of(path, MAX_KEY).map_err(|error| wrong(&error.to_string()))?;
     let bytes = STANDARD.decode(text.trim_ascii()).ok();
     let bytes = bytes.filter(|bytes| bytes.len() == 32);
     let bytes = bytes.ok_or_else(|| wrong("it does not hold 32 bytes in base64"))?;

@@ -1,6 +1,6 @@
 //! `portcullis audit policy`: which configuration was in force.
 
-use super::ask::{instant, now, search};
+use super::ask::{instant, now, search_records};
 use super::from::{Folder, From};
 use crate::audit::query::Query;
 use crate::audit::query::field::Fields;
@@ -108,34 +108,24 @@ pub(super) fn configurations(folder: &Folder) -> Result<(Vec<Loaded>, u64), u8> 
         exit::USAGE
     })?;
     let mut all: Vec<Loaded> = Vec::new();
-    let make = |line: &[u8], _: Option<&[u8]>, _: &_| serde_json::from_slice::<Value>(line);
-    let searched = search(
-        std::slice::from_ref(folder),
-        &query,
-        true,
-        &make,
-        &mut |record| {
-            let Ok(record) = record else {
-                return ControlFlow::Continue(());
-            };
-            if record["result"] != "loaded" {
-                if let Some(last) = all.last_mut() {
-                    last.refused += 1;
-                }
-                return ControlFlow::Continue(());
-            }
-            let time = text(&record, "time").to_owned();
+    let searched = search_records(folder, &query, &mut |record| {
+        if record["result"] != "loaded" {
             if let Some(last) = all.last_mut() {
-                last.until = Some(time);
+                last.refused += 1;
             }
-            all.push(Loaded {
-                record,
-                until: None,
-                refused: 0,
-            });
-            ControlFlow::Continue(())
-        },
-    )?;
+            return ControlFlow::Continue(());
+        }
+        let time = text(&record, "time").to_owned();
+        if let Some(last) = all.last_mut() {
+            last.until = Some(time);
+        }
+        all.push(Loaded {
+            record,
+            until: None,
+            refused: 0,
+        });
+        ControlFlow::Continue(())
+    })?;
     Ok((all, searched.faults))
 }
 

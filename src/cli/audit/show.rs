@@ -1,6 +1,6 @@
 //! `portcullis audit show`: everything about one request.
 
-use super::ask::{listed, search};
+use super::ask::{listed, search_records};
 use super::from::{Folder, From};
 use super::policy::{Loaded, configurations, rule};
 use crate::adapters::journal::scan::cores;
@@ -128,23 +128,15 @@ fn records(folder: &Folder, id: &str, since: Option<Time>) -> Result<(Vec<Value>
     let mut query = query(&format!("request_id={id}"))?;
     query.since = since;
     let mut records = Vec::new();
-    let make = |line: &[u8], _: Option<&[u8]>, _: &_| serde_json::from_slice::<Value>(line);
-    let searched = search(
-        std::slice::from_ref(folder),
-        &query,
-        true,
-        &make,
-        &mut |record| {
-            let record = record.unwrap_or(Value::Null);
-            // A refusal is alone, and an outcome is the last.
-            let last = record["kind"] != "intent";
-            records.push(record);
-            match last {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        },
-    )?;
+    let searched = search_records(folder, &query, &mut |record| {
+        // A refusal is alone, and an outcome is the last.
+        let last = record["kind"] != "intent";
+        records.push(record);
+        match last {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
     Ok((records, searched.faults))
 }
 

@@ -131,9 +131,35 @@ fn hidden_values_that_cannot_be_looked_for_are_told() {
     for condition in ["agent=pr-agent", "claims.who=alice", "subject="] {
         assert_eq!(ask(&made, condition, &[]).1.err, "", "{condition}");
     }
-    let (_, said) = ask(&made, "subject=alice", &["no.key"]);
-    assert_eq!(said.code, 3);
-    assert!(said.err.contains("no.key"), "{}", said.err);
+}
+
+#[test]
+fn a_key_that_is_none_is_told_and_nothing_is_looked_for() {
+    let made = made();
+    fs::write(made.file("mistyped.key"), "alice\n").unwrap();
+    fs::write(made.file("short.key"), "BwcHBwc=\n").unwrap();
+    fs::write(made.file("empty.key"), "").unwrap();
+    fs::write(made.file("long.key"), "BwcH".repeat(1 << 20)).unwrap();
+    fs::write(made.file("binary.key"), [0xff; 32]).unwrap();
+    for (name, told) in [
+        ("no.key", "No such file"),
+        ("mistyped.key", "32 bytes in base64"),
+        ("short.key", "32 bytes in base64"),
+        ("empty.key", "32 bytes in base64"),
+        ("long.key", "too long"),
+        ("binary.key", "UTF-8"),
+    ] {
+        let (many, said) = ask(&made, "subject=alice", &["new.key", name]);
+        assert_eq!((many, said.code), (0, 3), "{name}");
+        assert!(
+            said.err.contains(name) && said.err.contains(told),
+            "{}",
+            said.err
+        );
+    }
+    // The same one twice is one.
+    let (many, said) = ask(&made, "subject=alice", &["new.key", "new.key"]);
+    assert_eq!((many, said.code), (2, 0));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Cards of agents that speak one version of HTTP only: they arrive where `backend.http` says that
 //! version, and where it says another the trouble has a name.
 
+use crate::edge::{ANSWER, CALL, POLICY};
 use crate::support::client::{Client, get};
 use crate::support::gateway::{Gateway, Setup};
 use crate::support::h2_agent::{H2Act, H2Agent, H2Answer};
@@ -16,16 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-const POLICY: &str = "version: 1
-policy: versions
-rules:
-  - id: all
-    allow: {agents: [a], operations: any, skills: any}
-    grant: agent
-";
-const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"hello"}]}}}"#;
 const EXTENDED: &str = r#"{"jsonrpc":"2.0","id":2,"method":"GetExtendedAgentCard"}"#;
-const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[]}}}"#;
 /// What is in the agent's certificate, and nothing else.
 const NAME: &str = "agent.internal";
 

@@ -233,8 +233,11 @@ fn what_a_failed_sync_left_in_two_segments_is_cut_from_the_older_one() {
         let torn = next[..first + 40].to_vec();
         for behind in [&next[..first], &next[..], &torn, &lost, &[0; 4096]] {
             fs::write(&paths[older], [&all[older][..], behind].concat()).unwrap();
+            let unfinished = dir.path().join("carried.tmp");
+            fs::write(&unfinished, behind).unwrap();
             drop(open(settings(dir.path(), Durability::Write)).unwrap());
             assert_eq!(fs::read(&paths[older]).unwrap(), all[older]);
+            assert!(!unfinished.exists());
             records(dir.path());
         }
     }
@@ -250,9 +253,12 @@ fn other_records_than_those_of_the_next_segment_are_not_cut() {
     others[at] = b'x';
     let bytes = [&all[older][..], &others].concat();
     fs::write(path, &bytes).unwrap();
+    let unfinished = dir.path().join("carried.tmp");
+    fs::write(&unfinished, "").unwrap();
     let error = open(settings(dir.path(), Durability::Write)).err().unwrap();
     assert!(matches!(error, OpenError::Gap(_)), "{error}");
     assert_eq!(fs::read(path).unwrap(), bytes);
+    assert!(unfinished.exists());
 }
 
 proptest! {
